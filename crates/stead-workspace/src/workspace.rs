@@ -1,7 +1,8 @@
-//! A folder opened as a workspace.
+//! A folder opened as a workspace: its files, the agent they define, and what is read from them anew
+//! for every turn. It reads files and changes none.
 
 use crate::layout::{
-    ParsedSubagent, SettingsText, definition_id, detect_layout, is_project_agent, load,
+    ParsedSubagent, SettingsText, definition_id, detect_layout, is_project_agent, load_profiles,
     parse_subagent,
 };
 use crate::profile::{ParsedProfile, built_in_profiles};
@@ -149,14 +150,18 @@ impl Workspace {
         options: &OpenOptions,
         lookup: &(dyn Fn(&str) -> Option<String> + Sync),
     ) -> Result<Self, WorkspaceError> {
-        let workspace = Self::inspect(files, options, lookup).await;
-        let findings = workspace.definition.findings.iter();
+        Self::inspect(files, options, lookup).await.refuse_errors()
+    }
+
+    /// Returns the workspace if its settings have no error, or else the errors.
+    pub fn refuse_errors(self) -> Result<Self, WorkspaceError> {
+        let findings = self.definition.findings.iter();
         let errors: Vec<Finding> = findings
             .filter(|finding| finding.severity == Severity::Error)
             .cloned()
             .collect();
         match errors.is_empty() {
-            true => Ok(workspace),
+            true => Ok(self),
             false => Err(WorkspaceError::Invalid(errors)),
         }
     }
@@ -179,7 +184,9 @@ impl Workspace {
             variables: lookup,
             options,
         };
-        let mut definition = load(layout, &cx).await;
+        let mut draft = (layout.def().load)(layout, &cx).await;
+        load_profiles(&mut draft).await;
+        let mut definition = draft.finish();
         let trace = traced.trace();
         read_tools_config(&files, &mut definition, lookup).await;
         let own = definition.config.variables.clone();

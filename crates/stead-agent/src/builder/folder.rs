@@ -1,4 +1,4 @@
-//! Opening the folder of a workspace.
+//! Opening the folder of a workspace. It reads files of the local disk and changes none.
 
 use super::BuildError;
 use std::path::Path;
@@ -7,32 +7,26 @@ use stead_store::OsDisk;
 use stead_vfs::LocalVfs;
 use stead_workspace::{Layout, OpenOptions, Workspace};
 
-/// Opens the workspace in the folder `dir` as [`AgentBuilder`](crate::AgentBuilder) does.
-///
-/// The name of the folder, and the layout where the path of the folder implies one, are added to
-/// `options`. `variables` looks up what settings refer to as `${NAME}`.
+/// Opens the workspace in the folder `dir` as [`AgentBuilder`](crate::AgentBuilder) does: see
+/// [`inspect_folder`]. Errors in its settings are refused.
 pub async fn open_folder(
     dir: &Path,
     options: OpenOptions,
     variables: &(dyn Fn(&str) -> Option<String> + Sync),
 ) -> Result<Workspace, BuildError> {
-    let (files, options) = prepare(dir, options)?;
-    Ok(Workspace::open(files, &options, variables).await?)
+    let workspace = inspect_folder(dir, options, variables).await?;
+    Ok(workspace.refuse_errors()?)
 }
 
-/// Opens the workspace in `dir` even if its settings have errors, to look at it. Its findings tell
-/// the errors.
+/// Opens the workspace in `dir` even if its settings have errors. Its findings tell the errors.
+///
+/// The name of the folder, and the layout where the path of the folder implies one, are added to
+/// `options`. `variables` looks up what settings refer to as `${NAME}`.
 pub async fn inspect_folder(
     dir: &Path,
     options: OpenOptions,
     variables: &(dyn Fn(&str) -> Option<String> + Sync),
 ) -> Result<Workspace, BuildError> {
-    let (files, options) = prepare(dir, options)?;
-    Ok(Workspace::inspect(files, &options, variables).await)
-}
-
-/// Returns the files of a folder, and `options` with what its path tells.
-fn prepare(dir: &Path, options: OpenOptions) -> Result<(Arc<LocalVfs>, OpenOptions), BuildError> {
     let files = Arc::new(LocalVfs::open(dir, Arc::new(OsDisk))?);
     let real = dir.canonicalize().ok();
     let name = real
@@ -46,5 +40,5 @@ fn prepare(dir: &Path, options: OpenOptions) -> Result<(Arc<LocalVfs>, OpenOptio
         folder: name,
         ..options
     };
-    Ok((files, options))
+    Ok(Workspace::inspect(files, &options, variables).await)
 }

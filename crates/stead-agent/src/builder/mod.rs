@@ -267,7 +267,8 @@ impl AgentBuilder {
         let process = self.variables.unwrap_or_else(|| Arc::new(|_| None));
         let given_name = self.options.model.clone();
         let model_use = self.options.model_use;
-        let mut workspace = open_folder(&dir, self.options, &*process).await?;
+        let read = inspect_folder(&dir, self.options, &*process).await?;
+        let mut workspace = read.refuse_errors()?;
         let config = &mut workspace.definition.config;
         if let Some(name) = self.name {
             config.name = Some(AgentId::new(name)?);

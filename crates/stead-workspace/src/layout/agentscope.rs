@@ -1,6 +1,7 @@
 //! AgentScope's workspaces: the tree of the stead layout, in `.agentscope/workspace/` of a project.
+//! Only an entry of the table of layouts: what is read, the stead layout reads.
 
-use super::{Draft, Layout, LayoutDef, LoadCx, stead};
+use super::{LayoutDef, stead};
 use crate::EmptyAllow;
 
 /// The entry of the table of layouts. Such a workspace is recognised by its path alone.
@@ -14,10 +15,7 @@ pub(super) static DEF: LayoutDef = LayoutDef {
     empty_allow: EmptyAllow::Everything,
     built_in_surface: super::BuiltInSurface::Applies,
     memory_flush: true,
-    ..LayoutDef::new("agentscope", |layout, cx| Box::pin(load(layout, cx)))
+    ..LayoutDef::new("agentscope", |layout, cx| {
+        Box::pin(stead::load(layout, cx, stead::Extras::Ignored))
+    })
 };
-
-/// Reads what the stead layout reads, except for hooks.
-async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
-    stead::load_agent(layout, cx).await
-}

@@ -1,8 +1,9 @@
 //! The kinds of folders that are agents, and how each is read.
 //!
 //! Every layout is one module with a [`LayoutDef`], and one line in the table in `table.rs`. Its
-//! `load` function reads the settings of a folder, checks them and returns one [`Definition`]. The
-//! rest of the program asks the table and never matches on [`Layout`].
+//! `load` function reads the settings of a folder and checks them; the draft it returns becomes the
+//! [`Definition`](crate::Definition). The rest of the program asks the table and never matches on
+//! [`Layout`]. Layouts read the files they are given and change nothing.
 
 mod agentscope;
 mod agentscope_py;
@@ -33,7 +34,6 @@ pub(crate) use draft::{
 pub(crate) use project_files::is_project_agent;
 pub(crate) use subagents::{ParsedSubagent, definition_id, parse as parse_subagent};
 
-use crate::Definition;
 use crate::profile::ParsedProfile;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -90,16 +90,9 @@ pub struct LoadCx<'a> {
     pub options: &'a OpenOptions,
 }
 
-/// Loads the folder. The findings of the definition may be errors.
-pub(crate) async fn load(layout: Layout, cx: &LoadCx<'_>) -> Definition {
-    let def = layout.def();
-    let mut draft = (def.load)(layout, cx).await;
-    load_profiles(&mut draft, def.profiles_dir).await;
-    draft.finish()
-}
-
-/// Checks the profiles in `folder`. Their settings are read again for every turn.
-async fn load_profiles(draft: &mut Draft<'_>, folder: &str) {
+/// Checks the profiles of the folder. Their settings are read again for every turn.
+pub(crate) async fn load_profiles(draft: &mut Draft<'_>) {
+    let folder = draft.layout().def().profiles_dir;
     let mut read = Vec::new();
     for path in list_definitions(draft, SettingsRoot::Workspace, folder, ".yaml").await {
         let Some(file) = draft.read_file(&path).await else {

@@ -1,4 +1,5 @@
-//! The stead layout.
+//! The stead layout: its entry of the table of layouts, and how its settings are read. It reads the
+//! files of the workspace and changes nothing.
 
 use super::project_files::{CLAUDE_FILE, SERVERS_FILE, load_project_files};
 use super::{
@@ -29,7 +30,9 @@ pub(super) static DEF: LayoutDef = LayoutDef {
     strictness: Strictness::Strict,
     built_in_surface: BuiltInSurface::Applies,
     memory_flush: true,
-    ..LayoutDef::new("stead", |layout, cx| Box::pin(load(layout, cx)))
+    ..LayoutDef::new("stead", |layout, cx| {
+        Box::pin(load(layout, cx, Extras::Loaded))
+    })
 };
 
 /// The folder of profiles.
@@ -74,16 +77,15 @@ pub(super) fn configure_scaffold(
     }
 }
 
-/// Loads the settings, the subagents and the hooks; everything else is read when it is needed.
-async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
-    let mut draft = load_agent(layout, cx).await;
-    load_project_files(&mut draft).await;
-    load_hooks(&mut draft).await;
-    draft
+/// Whether hooks, and the files that people keep in a project for coding agents, are loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extras {
+    Loaded,
+    Ignored,
 }
 
-/// Loads `agent.yaml` and `subagents/`.
-pub(super) async fn load_agent<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
+/// Loads the settings, the subagents and the extras; everything else is read when it is needed.
+pub(super) async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>, extras: Extras) -> Draft<'a> {
     let mut draft = Draft::new(layout, paths(layout), cx);
     draft.load_dotenv(".env").await;
     load_settings(&mut draft, "agent.yaml").await;
@@ -93,6 +95,13 @@ pub(super) async fn load_agent<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<
         for spec in subagents::load_subagents(&mut draft, "subagents").await {
             draft.agents.insert(spec.name.clone(), spec);
         }
+    }
+    match extras {
+        Extras::Loaded => {
+            load_project_files(&mut draft).await;
+            load_hooks(&mut draft).await;
+        }
+        Extras::Ignored => {}
     }
     draft
 }
