@@ -70,7 +70,7 @@ pub use stead_gate::{
 };
 pub use stead_memory::{
     BlameLine, ConsolidationReport, DeadJob, Fact, FactDocument, FactSelection, FactSource,
-    FlushReport, ForgetResult, LocatedFact, MAX_FACT_CHARS, Memory, MemoryError, MemoryJob,
+    FlushReport, ForgetResult, LocatedFact, MAX_FACT_CHARS, Memory, MemoryError,
     MemoryStatus, MemoryWorker, MergeDiff, MergeRecord, ReviewDecision, WorkerOptions,
     WorkerReport, without_sources,
 };

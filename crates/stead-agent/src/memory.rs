@@ -5,7 +5,7 @@ use crate::model_facts::UNKNOWN_SIDE_WINDOW_TOKENS;
 use crate::{AgentParts, Budget, BudgetError, Purpose};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use stead_core::{Block, Owner, SessionId, SessionModel};
+use stead_core::{Block, Owner, SessionId, SessionModel, TenantId};
 use stead_memory::{MemoryContext, MemoryError, MemoryModel, MemoryQuestion};
 use stead_model::Model;
 use stead_place::OwnerState;
@@ -76,6 +76,10 @@ impl MemoryContext for AgentMemoryContext {
 
     fn state(&self, owner: &Owner) -> OwnerState {
         self.parts.place.state(owner)
+    }
+
+    fn tenant_state(&self, tenant: &TenantId) -> OwnerState {
+        self.parts.place.tenant_state(tenant)
     }
 
     fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions> {

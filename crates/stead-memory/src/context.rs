@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Owner, SessionId, SessionModel};
+use stead_core::{Owner, SessionId, SessionModel, TenantId};
 use stead_place::OwnerState;
 use stead_store::Sessions;
 use stead_vfs::Vfs;
@@ -20,8 +20,11 @@ pub trait MemoryContext: Debug + Send + Sync {
     /// The tree as a session of `owner` sees it, without file rules.
     fn files(&self, owner: &Owner, session: &SessionId) -> Arc<dyn Vfs>;
 
-    /// The documents and queues of `owner`.
+    /// The documents of `owner`.
     fn state(&self, owner: &Owner) -> OwnerState;
+
+    /// The state that all users of `tenant` share: the queue of jobs.
+    fn tenant_state(&self, tenant: &TenantId) -> OwnerState;
 
     /// The sessions of `owner`.
     fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions>;

@@ -1,55 +1,23 @@
-//! The jobs of the memory queue.
+//! The memory jobs among the jobs of a tenant.
 
+use crate::context::MemoryContext;
 use crate::error::MemoryError;
 use crate::owner_memory::OwnerMemory;
 use crate::progress::{MergeProgress, Versioned};
-use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use stead_core::SessionId;
+use stead_core::{Owner, TenantId};
 use stead_place::OwnerState;
+use stead_store::{TenantJob, TenantJobKind, TenantJobs};
 
-/// The name of the queue.
-pub(crate) const QUEUE: &str = "memory";
-/// The number of attempts before a job becomes a dead letter.
-const MAX_ATTEMPTS: u32 = 8;
-
-/// A job of the memory queue.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "do", rename_all = "snake_case")]
-pub enum MemoryJob {
-    /// Extract facts from a session.
-    Flush {
-        /// The session.
-        session: SessionId,
-        /// The last entry to extract from.
-        upto: u64,
-    },
-    /// Merge new facts into curated memory.
-    Consolidate {
-        /// The memory: that of all sessions, or of one.
-        scope: String,
-        /// The number of earlier merges. If there were more since, the job has nothing to do.
-        generation: u64,
-    },
-}
-
-impl MemoryJob {
-    /// Describes the job to people.
-    pub fn description(&self) -> String {
-        match self {
-            Self::Flush { session, upto } => {
-                format!("look through session {session} up to entry {upto}")
-            }
-            Self::Consolidate { .. } => "merge new facts into curated memory".to_owned(),
+/// Describes a job to people.
+pub(crate) fn job_description(job: &TenantJobKind) -> String {
+    match job {
+        TenantJobKind::ExtractFacts { session, upto } => {
+            format!("look through session {session} up to entry {upto}")
         }
-    }
-
-    pub(crate) fn parse(payload: &Bytes) -> Result<Self, MemoryError> {
-        serde_json::from_slice(payload).map_err(|error| MemoryError::Unreadable {
-            key: "a job".to_owned(),
-            cause: error.to_string(),
-        })
+        TenantJobKind::MergeFacts { .. } => "merge new facts into curated memory".to_owned(),
+        TenantJobKind::Wake { session } => format!("wake session {session}"),
+        TenantJobKind::Schedule { schedule, .. } => format!("run the schedule {schedule}"),
     }
 }
 
@@ -59,40 +27,37 @@ impl OwnerMemory {
         let merged: Option<Versioned<MergeProgress>> =
             self.documents.get(&self.documents.merged_key()).await?;
         let merged = merged.map(|stored| stored.value).unwrap_or_default();
-        let job = MemoryJob::Consolidate {
-            scope: self.documents.scope.clone(),
-            generation: merged.generation,
-        };
+        let scope = &self.documents.scope;
         let due_ms = merged.at_ms
             + i64::from(self.cx.definition().config.memory.consolidate_minutes) * 60_000;
         let delay = due_ms.saturating_sub(self.cx.now().as_millisecond()).max(0);
-        let dedup = format!("consolidate/{}/{}", self.documents.scope, merged.generation);
-        enqueue(
-            &self.documents.state,
-            &job,
-            Some(dedup),
-            Duration::from_millis(delay.unsigned_abs()),
-        )
-        .await
+        let user = &self.owner.user;
+        let dedup = format!("merge/{user}/{scope}/{}", merged.generation);
+        let job = TenantJobKind::MergeFacts {
+            scope: scope.clone(),
+            generation: merged.generation,
+        };
+        let delay = Duration::from_millis(delay.unsigned_abs());
+        enqueue(&*self.cx, &self.owner, job, delay, Some(dedup)).await
     }
 }
 
+/// Adds a job of `owner` to the jobs of the tenant.
 pub(crate) async fn enqueue(
-    state: &OwnerState,
-    job: &MemoryJob,
-    dedup: Option<String>,
+    cx: &dyn MemoryContext,
+    owner: &Owner,
+    kind: TenantJobKind,
     delay: Duration,
+    dedup: Option<String>,
 ) -> Result<(), MemoryError> {
-    let payload = serde_json::to_vec(job).map_err(|error| MemoryError::Unreadable {
-        key: "a job".to_owned(),
-        cause: error.to_string(),
-    })?;
-    let job = stead_store::Job {
-        payload: payload.into(),
-        dedup,
-        delay,
-        max_attempts: MAX_ATTEMPTS,
-    };
-    state.store.enqueue(&state.space, QUEUE, job).await?;
+    let user = owner.user.clone();
+    let job = TenantJob { user, kind };
+    tenant_jobs(cx, &owner.tenant).enqueue(&job, delay, dedup).await?;
     Ok(())
+}
+
+/// Returns the jobs of a tenant.
+pub(crate) fn tenant_jobs(cx: &dyn MemoryContext, tenant: &TenantId) -> TenantJobs {
+    let OwnerState { store, space } = cx.tenant_state(tenant);
+    TenantJobs::new(store, space)
 }

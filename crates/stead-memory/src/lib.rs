@@ -56,7 +56,6 @@ pub use fact_document::FactDocument;
 pub use fact_files::FactFiles;
 pub use flush::FlushReport;
 pub use forget::ForgetResult;
-pub use job::MemoryJob;
 pub use memory::Memory;
 pub use merge_record::{MergeDiff, MergeRecord};
 

@@ -4,11 +4,12 @@ use crate::consolidate::ConsolidationReport;
 use crate::context::MemoryContext;
 use crate::error::MemoryError;
 use crate::flush::FlushReport;
-use crate::job::{MemoryJob, enqueue};
-use crate::owner_memory::{EVERY_SESSION, OwnerMemory, memory_state};
+use crate::job::enqueue;
+use crate::owner_memory::{EVERY_SESSION, OwnerMemory};
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Owner, SessionId};
+use stead_store::TenantJobKind;
 use stead_workspace::FeatureSwitch;
 
 /// The long-term memories of all owners of an agent. Clones share the context.
@@ -44,13 +45,12 @@ impl Memory {
         if !self.extracts_facts() {
             return Ok(());
         }
-        let job = MemoryJob::Flush {
+        let job = TenantJobKind::ExtractFacts {
             session: session.clone(),
             upto: seq,
         };
-        let state = memory_state(&*self.cx, owner);
         // No key: one made of session and entry would block a new session with an old name.
-        enqueue(&state, &job, None, Duration::ZERO).await
+        enqueue(&*self.cx, owner, job, Duration::ZERO, None).await
     }
 
     /// Extracts the facts of a session up to entry `upto`.

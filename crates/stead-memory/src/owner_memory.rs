@@ -61,7 +61,7 @@ impl OwnerMemory {
     }
 }
 
-/// The documents and the queue of all memories of `owner`.
+/// The documents of all memories of `owner`.
 pub(crate) fn memory_state(cx: &dyn MemoryContext, owner: &Owner) -> OwnerState {
     let mut state = cx.state(owner);
     state.space = state.space.within("memory");

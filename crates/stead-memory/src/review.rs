@@ -5,7 +5,7 @@ use crate::error::MemoryError;
 use crate::fact::{Fact, FactSource};
 use crate::fact_document::FactDocument;
 use crate::fact_files::FactFiles;
-use crate::job::{MemoryJob, QUEUE};
+use crate::job::{job_description, tenant_jobs};
 use crate::merge_record::MergeRecord;
 use crate::owner_memory::OwnerMemory;
 use crate::progress::{MergeProgress, Versioned};
@@ -118,15 +118,10 @@ impl Memory {
         let memory = self.review_memory(owner)?;
         let merged: Option<Versioned<MergeProgress>> =
             memory.documents.get(&memory.documents.merged_key()).await?;
-        let dead = memory
-            .documents
-            .state
-            .store
-            .dead_letters(&memory.documents.state.space, QUEUE, None, MAX_DEAD)
-            .await?;
-        let dead = dead.into_iter().map(|dead| DeadJob {
-            job: MemoryJob::parse(&dead.payload)
-                .map_or_else(|error| error.to_string(), |job| job.description()),
+        let jobs = tenant_jobs(&*self.cx, &owner.tenant);
+        let dead = jobs.dead_letters_of(&owner.user, MAX_DEAD).await?;
+        let dead = dead.into_iter().map(|(job, dead)| DeadJob {
+            job: job_description(&job.kind),
             attempts: dead.attempts,
             reason: dead.reason,
         });

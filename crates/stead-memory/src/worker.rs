@@ -1,22 +1,26 @@
-//! The worker that does the jobs of the memory queue.
+//! The worker that does the memory jobs of a tenant.
 
 use crate::Memory;
 use crate::error::MemoryError;
-use crate::job::{MemoryJob, QUEUE};
-use crate::owner_memory::{OwnerMemory, memory_state};
+use crate::job::tenant_jobs;
+use crate::owner_memory::OwnerMemory;
 use crate::progress::{MergeProgress, Versioned};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::Owner;
+use stead_core::{Owner, TenantId};
 use stead_place::OwnerState;
-use stead_store::{AcquireOutcome, Claim, ClaimedJob, FencingToken, Leases};
+use stead_store::{
+    AcquireOutcome, Claim, ClaimedTenantJob, FencingToken, Leases, TenantJobKind, TenantJobs,
+};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The lease of the process that works exclusively.
-const WORKER_LEASE: &str = "worker";
+const WORKER_LEASE: &str = "memory-worker";
+/// How long a job that is not about memory is left to others.
+const OTHER_JOB_DELAY: Duration = Duration::from_secs(60);
 /// The longest delay before a failed job is tried again.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(3600);
 
@@ -65,49 +69,48 @@ enum JobEnd {
     Lost,
     /// The worker was stopped or its time is over.
     Stopped,
+    /// The job is not about memory.
+    NotMemory,
 }
 
 impl Memory {
-    /// Does the jobs of `owner` until none is due.
+    /// Does the memory jobs of all users of `tenant` until none is due.
     pub async fn work(
         &self,
-        owner: &Owner,
+        tenant: &TenantId,
         options: &WorkerOptions,
     ) -> Result<WorkerReport, MemoryError> {
         let end = Instant::now() + options.limit;
-        let state = memory_state(&*self.cx, owner);
+        let jobs = tenant_jobs(&*self.cx, tenant);
         let mut worked = WorkerReport::default();
         while Instant::now() < end && !options.cancel.is_cancelled() {
-            let Some(claimed) = state
-                .store
-                .claim(&state.space, QUEUE, options.visibility_timeout)
-                .await?
-            else {
+            let Some(claimed) = jobs.claim(options.visibility_timeout).await? else {
                 break;
             };
-            match self.run_job(owner, &state, &claimed, options, end).await? {
+            match self
+                .run_job(tenant, &jobs, &claimed, options, end)
+                .await?
+            {
                 JobEnd::Done => {
-                    state.store.ack(&state.space, QUEUE, &claimed).await?;
+                    jobs.ack(&claimed).await?;
                     worked.done += 1;
                 }
                 JobEnd::Failed(reason) => {
                     let wait = options
                         .retry_delay
-                        .saturating_mul(1 << (claimed.attempt.clamp(1, 16) - 1))
+                        .saturating_mul(1 << (claimed.claim.attempt.clamp(1, 16) - 1))
                         .min(MAX_RETRY_DELAY);
-                    state
-                        .store
-                        .nack(&state.space, QUEUE, &claimed, wait, &reason)
-                        .await?;
+                    jobs.nack(&claimed, wait, &reason).await?;
                     worked.failed += 1;
                 }
                 JobEnd::Lost => {}
+                JobEnd::NotMemory => {
+                    let reason = "this worker does memory jobs only";
+                    jobs.nack(&claimed, OTHER_JOB_DELAY, reason).await?;
+                }
                 JobEnd::Stopped => {
                     let reason = "the worker was stopped";
-                    state
-                        .store
-                        .nack(&state.space, QUEUE, &claimed, Duration::ZERO, reason)
-                        .await?;
+                    jobs.nack(&claimed, Duration::ZERO, reason).await?;
                     break;
                 }
             }
@@ -115,13 +118,14 @@ impl Memory {
         Ok(worked)
     }
 
-    /// Like [`work`](Self::work), but returns `None` if another process works for the same owner.
+    /// Like [`work`](Self::work), but returns `None` if another process works for the same
+    /// tenant.
     pub async fn work_exclusively(
         &self,
-        owner: &Owner,
+        tenant: &TenantId,
         options: &WorkerOptions,
     ) -> Result<Option<WorkerReport>, MemoryError> {
-        let state = memory_state(&*self.cx, owner);
+        let state = self.cx.tenant_state(tenant);
         let me = format!("{} {:?}", std::process::id(), Instant::now());
         let fence = match state
             .store
@@ -138,7 +142,7 @@ impl Memory {
             AcquireOutcome::Held(_) => return Ok(None),
         };
         let worked = tokio::select! {
-            worked = self.work(owner, options) => worked.map(Some),
+            worked = self.work(tenant, options) => worked.map(Some),
             lost = keep_lease(&state, &fence, options.visibility_timeout) => lost.map(|()| None),
         };
         state.store.release(&state.space, &fence).await?;
@@ -147,7 +151,7 @@ impl Memory {
 
     /// Starts a worker in the background. It ends when the handle is dropped; the next worker takes
     /// over an unfinished job.
-    pub fn spawn_worker(&self, owner: Owner) -> MemoryWorker {
+    pub fn spawn_worker(&self, tenant: TenantId) -> MemoryWorker {
         /// How often the queue is polled.
         const EVERY: Duration = Duration::from_secs(60);
         let memory = self.clone();
@@ -158,7 +162,7 @@ impl Memory {
             let options = WorkerOptions::with_limit(Duration::from_secs(600));
             loop {
                 // Errors are part of the memory status; unfinished jobs stay in the queue.
-                let _ = memory.work(&owner, &options).await;
+                let _ = memory.work(&tenant, &options).await;
                 let _ = tokio::time::timeout(EVERY, woken.notified()).await;
             }
         });
@@ -171,23 +175,27 @@ impl Memory {
     /// Does one job and renews the claim on it meanwhile.
     async fn run_job(
         &self,
-        owner: &Owner,
-        state: &OwnerState,
-        claimed: &ClaimedJob,
+        tenant: &TenantId,
+        jobs: &TenantJobs,
+        claimed: &ClaimedTenantJob,
         options: &WorkerOptions,
         end: Instant,
     ) -> Result<JobEnd, MemoryError> {
-        let mut work = std::pin::pin!(self.execute_job(owner, &claimed.payload));
+        let owner = Owner {
+            tenant: tenant.clone(),
+            user: claimed.job.user.clone(),
+        };
+        let mut work = std::pin::pin!(self.execute_job(&owner, &claimed.job.kind));
         loop {
             tokio::select! {
                 biased;
                 done = &mut work => {
-                    return Ok(done.map_or_else(|error| JobEnd::Failed(error.to_string()), |()| JobEnd::Done));
+                    return Ok(done.unwrap_or_else(|error| JobEnd::Failed(error.to_string())));
                 }
                 () = options.cancel.cancelled() => return Ok(JobEnd::Stopped),
                 () = tokio::time::sleep_until(end) => return Ok(JobEnd::Stopped),
                 () = tokio::time::sleep(options.visibility_timeout / 3) => {
-                    if !state.store.extend(&state.space, QUEUE, claimed, options.visibility_timeout).await? {
+                    if !jobs.extend(claimed, options.visibility_timeout).await? {
                         return Ok(JobEnd::Lost);
                     }
                 }
@@ -195,20 +203,25 @@ impl Memory {
         }
     }
 
-    async fn execute_job(&self, owner: &Owner, payload: &bytes::Bytes) -> Result<(), MemoryError> {
-        match MemoryJob::parse(payload)? {
-            MemoryJob::Flush { session, upto } => self.flush(owner, &session, upto).await.map(drop),
-            MemoryJob::Consolidate { scope, generation } => {
-                let home = OwnerMemory::of_scope(&self.cx, owner, &scope)?;
+    async fn execute_job(&self, owner: &Owner, job: &TenantJobKind) -> Result<JobEnd, MemoryError> {
+        match job {
+            TenantJobKind::ExtractFacts { session, upto } => {
+                self.flush(owner, session, *upto).await?;
+            }
+            TenantJobKind::MergeFacts { scope, generation } => {
+                let home = OwnerMemory::of_scope(&self.cx, owner, scope)?;
                 let merged: Option<Versioned<MergeProgress>> =
                     home.documents.get(&home.documents.merged_key()).await?;
-                if merged.map_or(0, |kept| kept.value.generation) != generation {
-                    // Another worker did it, and enqueued what follows.
-                    return Ok(());
+                // If it is another one, another worker merged and enqueued the next job.
+                if merged.map_or(0, |kept| kept.value.generation) == *generation {
+                    home.consolidate().await?;
                 }
-                home.consolidate().await.map(drop)
+            }
+            TenantJobKind::Wake { .. } | TenantJobKind::Schedule { .. } => {
+                return Ok(JobEnd::NotMemory);
             }
         }
+        Ok(JobEnd::Done)
     }
 }
 

@@ -330,8 +330,9 @@ mod tests {
             let other = TenantId::new("other").unwrap();
             let job = TenantJob {
                 user: Owner::default().user,
-                agent: AgentId::main(),
-                kind: TenantJobKind::Memory,
+                kind: TenantJobKind::Wake {
+                    session: SessionId::new("s").unwrap(),
+                },
             };
             let long = Duration::from_secs(60);
             queue(&other)

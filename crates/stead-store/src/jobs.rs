@@ -1,11 +1,12 @@
-//! The jobs of a tenant: one queue for all of its users, so that one worker serves them all.
+//! The jobs of an agent for a tenant: one queue for all of the tenant's users, so that one worker
+//! serves them all.
 
 use crate::{ClaimedJob, DeadLetter, EnqueueOutcome, Job, Space, StateStore, StoreError};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{AgentId, SessionId, UserId};
+use stead_core::{SessionId, UserId};
 
 /// The name of the queue.
 const QUEUE: &str = "jobs";
@@ -13,6 +14,8 @@ const QUEUE: &str = "jobs";
 const MAX_ATTEMPTS: u32 = 8;
 /// How long a job that this version does not know is left to others.
 const UNKNOWN_DELAY: Duration = Duration::from_secs(60);
+/// The number of dead letters that are read at once.
+const DEAD_PAGE: usize = 100;
 /// The number of unknown jobs that one claim passes over.
 const MAX_UNKNOWN: usize = 16;
 
@@ -29,8 +32,6 @@ pub struct TenantJobs {
 pub struct TenantJob {
     /// The user of the tenant.
     pub user: UserId,
-    /// The agent.
-    pub agent: AgentId,
     /// What is to be done.
     pub kind: TenantJobKind,
 }
@@ -39,8 +40,20 @@ pub struct TenantJob {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum TenantJobKind {
-    /// Do the memory jobs of the user that are due.
-    Memory,
+    /// Extract facts from a session into long-term memory.
+    ExtractFacts {
+        /// The session.
+        session: SessionId,
+        /// The last entry to extract from.
+        upto: u64,
+    },
+    /// Merge new facts into curated memory.
+    MergeFacts {
+        /// The memory: that of all sessions, or of one.
+        scope: String,
+        /// The number of earlier merges. If there were more since, the job has nothing to do.
+        generation: u64,
+    },
     /// Look at a session: its inbox, an open run, the end of a wait.
     Wake {
         /// The session.
@@ -68,7 +81,6 @@ pub struct ClaimedTenantJob {
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredJob {
     user: String,
-    agent: AgentId,
     #[serde(flatten)]
     kind: TenantJobKind,
 }
@@ -79,7 +91,6 @@ impl TryFrom<StoredJob> for TenantJob {
     fn try_from(stored: StoredJob) -> Result<Self, Self::Error> {
         Ok(Self {
             user: UserId::new(stored.user)?,
-            agent: stored.agent,
             kind: stored.kind,
         })
     }
@@ -89,7 +100,6 @@ impl From<TenantJob> for StoredJob {
     fn from(job: TenantJob) -> Self {
         Self {
             user: job.user.to_string(),
-            agent: job.agent,
             kind: job.kind,
         }
     }
@@ -182,6 +192,33 @@ impl TenantJobs {
             .dead_letters(&self.space, QUEUE, after, limit)
             .await
     }
+
+    /// Returns at most `limit` jobs of `user` that failed on their last attempt, oldest first.
+    pub async fn dead_letters_of(
+        &self,
+        user: &UserId,
+        limit: usize,
+    ) -> Result<Vec<(TenantJob, DeadLetter)>, StoreError> {
+        let mut found = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let page = self.dead_letters(after.as_deref(), DEAD_PAGE).await?;
+            let is_last = page.len() < DEAD_PAGE;
+            after = page.last().map(|dead| dead.id.clone());
+            for dead in page {
+                match parse(&dead.payload) {
+                    Ok(job) if job.user == *user => found.push((job, dead)),
+                    Ok(_) | Err(_) => {}
+                }
+                if found.len() == limit {
+                    return Ok(found);
+                }
+            }
+            if is_last {
+                return Ok(found);
+            }
+        }
+    }
 }
 
 fn parse(payload: &Bytes) -> Result<TenantJob, serde_json::Error> {
@@ -198,7 +235,6 @@ mod tests {
     fn job(user: &str, kind: TenantJobKind) -> TenantJob {
         TenantJob {
             user: UserId::new(user).unwrap(),
-            agent: AgentId::main(),
             kind,
         }
     }
@@ -214,8 +250,12 @@ mod tests {
             schedule: "weekly".to_owned(),
             session: None,
         };
+        let extract = TenantJobKind::ExtractFacts {
+            session: SessionId::new("s").unwrap(),
+            upto: 7,
+        };
         let jobs = [
-            job("ä", TenantJobKind::Memory),
+            job("ä", extract),
             TenantJob {
                 user: UserId::default(),
                 ..job("x", schedule)
@@ -240,7 +280,7 @@ mod tests {
         assert_eq!(queue.claim(HIDE).await.unwrap(), None, "not due yet");
         // A job of a newer version is left to it.
         let unknown = Job {
-            payload: Bytes::from_static(br#"{"user":"a","agent":"main","do":"dream"}"#),
+            payload: Bytes::from_static(br#"{"user":"a","do":"dream"}"#),
             dedup: None,
             delay: Duration::ZERO,
             max_attempts: 1,

@@ -6,7 +6,7 @@ use crate::support::block_on;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::Owner;
+use stead_core::{Owner, TenantId};
 use stead_testkit::{Child, Death, FaultDisk, child_role};
 
 /// What is said, in two sessions.
@@ -33,7 +33,7 @@ async fn work_to_the_end(dir: &Path, place: &str) {
     for _ in 0..200 {
         agent
             .memory()
-            .work(&Owner::default(), &hasty())
+            .work(&TenantId::default(), &hasty())
             .await
             .unwrap();
         let status = agent.memory().status(&Owner::default()).await.unwrap();
@@ -89,7 +89,7 @@ fn a_kill_anywhere_loses_no_fact_and_doubles_none() {
             .await;
             agent
                 .memory()
-                .work(&Owner::default(), &hasty())
+                .work(&TenantId::default(), &hasty())
                 .await
                 .unwrap();
         });
@@ -108,7 +108,7 @@ fn a_kill_anywhere_loses_no_fact_and_doubles_none() {
         .await;
         agent
             .memory()
-            .work(&Owner::default(), &hasty())
+            .work(&TenantId::default(), &hasty())
             .await
             .unwrap();
     });
@@ -133,7 +133,7 @@ fn several_processes_at_once_do_everything_once() {
             for _ in 0..5 {
                 agent
                     .memory()
-                    .work(&Owner::default(), &hasty())
+                    .work(&TenantId::default(), &hasty())
                     .await
                     .unwrap();
                 // At the same time as the others, whatever the queue says.

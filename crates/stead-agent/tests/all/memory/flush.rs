@@ -9,7 +9,7 @@ use crate::tenants::{in_folder, in_store};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stead_core::{Block, Owner, UserId, text_tokens};
+use stead_core::{Block, Owner, TenantId, UserId, text_tokens};
 use stead_model::ModelError;
 use stead_place::{IsolationScope, Place};
 use stead_store::{DocVersion, MemoryStore, OsDisk, Store};
@@ -131,7 +131,7 @@ fn nothing_is_looked_through_where_it_is_switched_off() {
             assert_eq!(
                 agent
                     .memory()
-                    .work(&Owner::default(), &hasty())
+                    .work(&TenantId::default(), &hasty())
                     .await
                     .unwrap()
                     .done,
@@ -228,7 +228,7 @@ async fn assert_each_user_has_a_memory(dir: &std::path::Path, place: Arc<dyn Pla
                 &format!("fact: {round} of {}", &name[..3]),
             )
             .await;
-            agent.memory().work(&user(name), &hasty()).await.unwrap();
+            work(&agent).await;
         }
     }
     for name in ["ann", "bob/../ann"] {
@@ -312,7 +312,7 @@ fn ten_thousand_facts_are_remembered_each_once_in_bounded_time() {
         let options = stead_agent::WorkerOptions::with_limit(Duration::from_secs(300));
         agent
             .memory()
-            .work(&Owner::default(), &options)
+            .work(&TenantId::default(), &options)
             .await
             .unwrap();
         agent.memory().consolidate(&Owner::default()).await.unwrap();

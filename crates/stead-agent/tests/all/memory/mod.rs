@@ -12,7 +12,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stead_agent::{Agent, AgentBuilder, FactDocument, RunOptions, RunReport, WorkerOptions};
-use stead_core::{AgentId, Block, Message, Owner, Redactor, SessionId, StopReason, Usage};
+use stead_core::{
+    AgentId, Block, Message, Owner, Redactor, SessionId, StopReason, TenantId, Usage,
+};
 use stead_model::{Delta, Model, ModelError, ModelFacts, Reply, Request};
 use stead_place::{LocalPlace, Place, PlaceSettings};
 use stead_store::{Disk, OsDisk};
@@ -224,7 +226,7 @@ pub(super) fn hasty() -> WorkerOptions {
 pub(super) async fn work(agent: &Arc<Agent>) {
     agent
         .memory()
-        .work(&Owner::default(), &hasty())
+        .work(&TenantId::default(), &hasty())
         .await
         .unwrap();
 }

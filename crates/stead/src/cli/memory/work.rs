@@ -65,7 +65,7 @@ pub(super) async fn work(agent: &Agent, seconds: u64) -> Result<ExitCode, CliErr
     let options = WorkerOptions::with_limit(Duration::from_secs(seconds));
     if let Some(worked) = agent
         .memory()
-        .work_exclusively(agent.owner(), &options)
+        .work_exclusively(&agent.owner().tenant, &options)
         .await?
     {
         outln!(
