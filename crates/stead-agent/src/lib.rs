@@ -70,9 +70,9 @@ pub use stead_gate::{
 };
 pub use stead_memory::{
     BlameLine, ConsolidationReport, DeadJob, Fact, FactDocument, FactSelection, FactSource,
-    FlushReport, ForgetResult, LocatedFact, MAX_FACT_CHARS, Memory, MemoryError,
-    MemoryStatus, MemoryWorker, MergeDiff, MergeRecord, ReviewDecision, WorkerOptions,
-    WorkerReport, without_sources,
+    FlushReport, ForgetResult, LocatedFact, MAX_FACT_CHARS, Memory, MemoryError, MemoryStatus,
+    MemoryWorker, MergeDiff, MergeRecord, ReviewDecision, WorkerOptions, WorkerReport,
+    without_sources,
 };
 pub use subagents::{
     DelegationBounds, Subagents, TaskRecord, TaskRecordError, TaskRequest, TaskStatus, TaskWait,

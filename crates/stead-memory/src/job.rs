@@ -52,7 +52,9 @@ pub(crate) async fn enqueue(
 ) -> Result<(), MemoryError> {
     let user = owner.user.clone();
     let job = TenantJob { user, kind };
-    tenant_jobs(cx, &owner.tenant).enqueue(&job, delay, dedup).await?;
+    tenant_jobs(cx, &owner.tenant)
+        .enqueue(&job, delay, dedup)
+        .await?;
     Ok(())
 }
 

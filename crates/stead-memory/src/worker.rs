@@ -87,10 +87,7 @@ impl Memory {
             let Some(claimed) = jobs.claim(options.visibility_timeout).await? else {
                 break;
             };
-            match self
-                .run_job(tenant, &jobs, &claimed, options, end)
-                .await?
-            {
+            match self.run_job(tenant, &jobs, &claimed, options, end).await? {
                 JobEnd::Done => {
                     jobs.ack(&claimed).await?;
                     worked.done += 1;

@@ -78,6 +78,88 @@ fn an_input_for_a_session_in_use_waits_there_for_its_turn() {
     assert_eq!(server.rejections(), Vec::new());
 }
 
+/// The processor time that a process has used, in hundredths of a second.
+fn processor_ticks(child: &Child) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    let fields: Vec<u64> = fields
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .map(|field| field.parse().unwrap())
+        .collect();
+    fields.iter().sum()
+}
+
+#[test]
+fn an_input_that_waits_is_answered_when_the_process_that_ran_the_session_is_killed() {
+    let folder = Folder::new();
+    let server = FakeModel::start(vec![
+        hang(),
+        reply().text("first, by another process"),
+        reply().text("second"),
+    ]);
+    let run = ["run", "-m", "openai:x", "-s", "s"];
+    let mut first = start(&folder, &server, &[&run[..], &["one"]].concat());
+    let end = Instant::now() + DEADLINE;
+    while server.requests().is_empty() {
+        assert!(Instant::now() < end && first.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let mut second = start(&folder, &server, &[&run[..], &["two"]].concat());
+    std::thread::sleep(Duration::from_secs(1));
+    let before = processor_ticks(&second);
+    std::thread::sleep(Duration::from_secs(2));
+    let used = processor_ticks(&second) - before;
+    assert!(used <= 20, "{used} hundredths of a second while it waited");
+    assert!(second.try_wait().unwrap().is_none());
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let second = wait(second);
+    assert_eq!(
+        (second.status.code(), second.stdout.as_slice()),
+        (Some(0), &b"second\n"[..]),
+        "{second:?}"
+    );
+    assert_eq!(
+        server
+            .last_request()
+            .seen
+            .unwrap()
+            .user_texts()
+            .collect::<Vec<_>>(),
+        ["one", "two"]
+    );
+    assert_eq!(server.rejections(), Vec::new());
+}
+
+#[test]
+fn a_signal_to_a_command_that_waits_takes_its_input_back_and_leaves_the_run_alone() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let folder = Folder::new();
+        let held = gate();
+        let server = FakeModel::start(vec![reply().text("first").after(&held)]);
+        let run = ["run", "-m", "openai:x", "-s", "s"];
+        let first = start(&folder, &server, &[&run[..], &["one"]].concat());
+        held.wait_arrived(1, DEADLINE);
+        let second = start(&folder, &server, &[&run[..], &["two"]].concat());
+        std::thread::sleep(Duration::from_millis(700));
+        kill_process(pid(&second), signal).unwrap();
+        let second = wait(second);
+        assert_eq!(second.status.code(), Some(130), "{second:?}");
+        held.release();
+        let first = wait(first);
+        assert_eq!(
+            (first.status.code(), first.stdout.as_slice()),
+            (Some(0), &b"first\n"[..]),
+            "{signal:?}"
+        );
+        let shown = folder.run(&["sessions", "show", "s"]).exits(0);
+        assert!(!shown.out.contains("two"), "{shown:?}");
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
 #[test]
 fn a_lock_left_by_a_killed_process_blocks_nobody() {
     let folder = Folder::new();

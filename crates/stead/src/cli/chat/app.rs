@@ -131,7 +131,11 @@ impl<'a> App<'a> {
     /// Starts the memory worker, if the agent has a memory.
     fn start_memory_worker(&mut self) {
         let wanted = background::is_enabled(self.env) && self.agent.memory().extracts_facts();
-        self.memory = wanted.then(|| self.agent.memory().spawn_worker(self.agent.owner().tenant.clone()));
+        self.memory = wanted.then(|| {
+            self.agent
+                .memory()
+                .spawn_worker(self.agent.owner().tenant.clone())
+        });
     }
 
     /// Runs until the person leaves.
