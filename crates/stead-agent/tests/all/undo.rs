@@ -154,9 +154,12 @@ fn what_others_put_into_a_directory_of_the_run_stays() {
 fn memory_is_forgotten_when_it_is_old_or_too_much() {
     let dir = tempfile::tempdir().unwrap();
     lay_out(dir.path());
-    std::fs::write(dir.path().join("agent.yaml"), "undo: {max_mb: 0}\n").unwrap();
     block_on(async {
-        let (agent, run) = worked(dir.path()).await;
+        let (_, run) = worked(dir.path()).await;
+        // The limit is set afterwards, because some runs collect garbage at their end.
+        std::fs::write(dir.path().join("agent.yaml"), "undo: {max_mb: 0}\n").unwrap();
+        let model = Arc::new(ScriptedModel::parse("s", SCRIPT).unwrap());
+        let agent = agent(dir.path(), model).await;
         let images = dir.path().join("agents/main/undo/images");
         let kept = std::fs::read_dir(&images).unwrap().count();
         let dry = agent
