@@ -31,7 +31,7 @@ import places
 import search
 import turns
 
-TESTS = ["cold", "step", "growth", "rss", "thr", "files", "session", "size", "turns", "cache", "search", "children",
+TESTS = ["cold", "step", "growth", "rss", "thr", "files", "session", "listing", "size", "turns", "cache", "search", "children",
          "places"]
 FILE_CALLS = ["glob", "grep_literal", "grep_regex", "read_big", "edit"]
 
@@ -199,6 +199,26 @@ def test_session(server, harness, options):
     return found
 
 
+def test_listing(server, harness, options):
+    """A folder with one session and one with very many: listing them, following one of them."""
+    if harness.is_peer:
+        return {}
+    found = {}
+    for count in (1, 1000) if options.quick else (1, 10000):
+        with Workdir() as workdir:
+            (workdir / "agent.yaml").write_text("description: many sessions\n")
+            adapter = [options.adapter]
+            sizes = ["--workdir", workdir, "--sessions", count]
+            run(server, [*adapter, "make-sessions", *sizes])
+            listed = [options.stead, "sessions", "list", "-C", workdir]
+            samples = found[f"listing_{count}"] = []
+            for _ in range(options.reps):
+                followed = run(server, [*adapter, "follow", *sizes])
+                page_ms = median_run_ms(listed, 5)
+                samples.append({**followed.last_json(), "page_ms": page_ms, "foreign": followed.foreign})
+    return found
+
+
 def test_size(_server, harness, options):
     if harness.is_peer:
         return {}
@@ -268,6 +288,11 @@ def beyond_sending(name):
     return value
 
 
+def more_memory(raw, _limits):
+    many, one = (median_of(raw, f"listing_{count}", "mb") for count in (10000, 1))
+    return None if many is None or one is None else many - one
+
+
 def of(name, field="ms"):
     return lambda raw, _limits: median_of(raw, name, field)
 
@@ -314,6 +339,9 @@ ROWS = [
     Row("edit", "edit one line of a 10 MB file", "ms", of("edit", "first_ms"), times(2, "copy_ms"), "≤ 2 × copy", "copy_ms", "copy with fsync"),
     Row("session_append", "10,000-message session: append durably", "ms", lambda raw, _: scaled(raw, "append_s"), lambda limits: 1 + limits["fsync_ms"] if "fsync_ms" in limits else None, "≤ 1 + fsync", "fsync_ms", "one fsync"),
     Row("session_restore", "10,000-message session: resume", "ms", lambda raw, _: scaled(raw, "restore_s"), fixed(30), "≤ 30"),
+    Row("listing_page", "10,000 sessions: `sessions list`, process start to exit", "ms", of("listing_10000", "page_ms"), fixed(30), "≤ 30"),
+    Row("listing_follow", "10,000 sessions: subscribe to one, until its first entry", "ms", of("listing_10000", "subscribe_ms"), fixed(5), "≤ 5"),
+    Row("listing_memory", "10,000 sessions: memory of an idle process beyond that with one", "MB", more_memory, fixed(1), "≤ 1"),
     Row("size", "release binary", "MB", of("size", "mb"), fixed(30), "≤ 30"),
 ]
 

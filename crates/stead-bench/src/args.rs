@@ -96,6 +96,20 @@ pub(crate) enum BenchCommand {
         #[arg(long)]
         dir: PathBuf,
     },
+    /// Write N sessions of one run
+    MakeSessions {
+        #[arg(long)]
+        workdir: PathBuf,
+        #[arg(long)]
+        sessions: usize,
+    },
+    /// Measure subscriptions to some of N sessions
+    Follow {
+        #[arg(long)]
+        workdir: PathBuf,
+        #[arg(long)]
+        sessions: usize,
+    },
     /// Measure operations per second in the place that a workspace names
     Place(PlaceArgs),
 }
@@ -160,7 +174,9 @@ impl BenchCommand {
             | Self::Search { .. }
             | Self::Children { .. }
             | Self::Save { .. }
-            | Self::Restore { .. } => false,
+            | Self::Restore { .. }
+            | Self::MakeSessions { .. }
+            | Self::Follow { .. } => false,
         }
     }
 }

@@ -3,6 +3,7 @@
 mod agent;
 mod args;
 mod journal;
+mod listing;
 mod place;
 mod print;
 mod runs;
@@ -71,6 +72,12 @@ async fn dispatch(command: BenchCommand) -> anyhow::Result<ExitCode> {
             waves,
             width,
         } => print_line(&subagents::measure(&workdir, waves, width).await?),
+        BenchCommand::MakeSessions { workdir, sessions } => {
+            print_line(&listing::make(&workdir, sessions).await?);
+        }
+        BenchCommand::Follow { workdir, sessions } => {
+            print_line(&listing::measure(&workdir, sessions).await?);
+        }
         BenchCommand::Place(args) => print_line(&place::measure(&args).await?),
     }
     Ok(ExitCode::SUCCESS)
