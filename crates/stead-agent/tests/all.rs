@@ -12,6 +12,8 @@ mod approval_crashes;
 mod broken_model_streams;
 #[path = "all/budgets.rs"]
 mod budgets;
+#[path = "all/coding_session.rs"]
+mod coding_session;
 #[path = "all/command_conditions.rs"]
 mod command_conditions;
 #[path = "all/compaction.rs"]
