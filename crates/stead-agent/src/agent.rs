@@ -1,4 +1,6 @@
 //! The agent: the parts that all its sessions share.
+//!
+//! Effects: none.
 
 use crate::features::{self, Feature};
 use crate::memory::AgentMemoryContext;

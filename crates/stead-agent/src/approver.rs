@@ -1,4 +1,6 @@
-//! Who answers when the gate decides to ask.
+//! Approvers and the approval policy: who answers when the gate decides to ask.
+//!
+//! Effects: those of its implementations.
 
 use futures_util::future::BoxFuture;
 use std::fmt;

@@ -1,4 +1,6 @@
 //! Errors of agents and sessions. How a *run* ended is not an error but an outcome.
+//!
+//! Effects: none.
 
 use crate::{ApprovalError, NoModelReason, TaskRecordError};
 use std::fmt;

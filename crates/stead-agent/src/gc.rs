@@ -1,4 +1,6 @@
 //! Garbage collection: undo records and offloaded files are kept within their limits.
+//!
+//! Effects: reads journals, deletes undo records, inbox rows and files, and reads the clock.
 
 use crate::offload::{OffloadFolders, SessionFolder, orphaned_folders};
 use crate::{AgentError, AgentParts};

@@ -1,4 +1,6 @@
-//! The agent as the context of its long-term memory.
+//! What an agent gives its long-term memory: files, documents, journals and a model to ask.
+//!
+//! Effects: asks the model within the budget, and appends to the usage log.
 
 use crate::metered_model::{MeteredError, MeteredModel};
 use crate::model_facts::UNKNOWN_SIDE_WINDOW_TOKENS;

@@ -1,4 +1,6 @@
 //! The agent that is measured.
+//!
+//! Effects: reads files of the workspace, and builds the agent that asks the model.
 
 use crate::args::BenchCommon;
 use anyhow::Context;

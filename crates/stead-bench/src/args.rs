@@ -1,4 +1,6 @@
-//! The command line of the adapter.
+//! The command line of the benchmark adapter.
+//!
+//! Effects: none.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;

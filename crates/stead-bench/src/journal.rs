@@ -1,4 +1,6 @@
-//! Writing and loading one long session.
+//! Measuring the writing and the loading of one long session.
+//!
+//! Effects: reads and writes a journal on the local disk, and the clock.
 
 use serde_json::{Value, json};
 use std::path::Path;

@@ -1,4 +1,6 @@
 //! The adapter through which `bench/` measures Stead the way it measures other harnesses.
+//!
+//! Effects: starts the runtime, raises the limit on open files, and prints.
 
 mod agent;
 mod args;

@@ -1,4 +1,6 @@
-//! Printing results.
+//! Printing the results of measurements.
+//!
+//! Effects: the terminal.
 
 use std::fmt::Display;
 use std::io::Write;

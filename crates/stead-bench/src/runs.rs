@@ -1,4 +1,6 @@
-//! Running sessions.
+//! Running sessions and measuring the setup of turns, for `bench/`.
+//!
+//! Effects: runs sessions, reads a file of prompts and standard input, prints, and the clock.
 
 use crate::agent::bench_agent;
 use crate::args::BenchCommon;

@@ -1,4 +1,6 @@
 //! Measuring the cost of subagents besides their models, for `bench/`.
+//!
+//! Effects: runs sessions with a model in memory, reads `/proc`, and the clock.
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::{Value, json};

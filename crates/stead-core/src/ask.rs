@@ -1,4 +1,6 @@
 //! Questions to people about calls, and their answers.
+//!
+//! Effects: none.
 
 use crate::{NestedCall, RuleId, RunId, SessionId};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
 //! Budgets: how much a model call may spend. Pure decisions; the driver keeps the accounts.
+//!
+//! Effects: none.
 
 use crate::{Price, Usd};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
-//! Numbers with their nouns.
+//! Numbers with their nouns, for messages: `1 step`, `2 steps`.
+//!
+//! Effects: none.
 
 use std::fmt::Display;
 

@@ -1,5 +1,7 @@
 //! Events: what listeners are told while a run goes on. The command line, the terminal interface
 //! and servers are projections of them.
+//!
+//! Effects: none.
 
 use crate::client::WaitingTask;
 use crate::{

@@ -1,4 +1,6 @@
-//! What a person can do about an error.
+//! Hints: what a person can do about an error.
+//!
+//! Effects: none.
 
 /// A next step after an error.
 ///

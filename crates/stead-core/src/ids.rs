@@ -1,4 +1,6 @@
 //! Identifiers that are safe as file names and store keys by construction.
+//!
+//! Effects: the clock and randomness, for new ids.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

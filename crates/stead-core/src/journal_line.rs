@@ -2,6 +2,8 @@
 //!
 //! The checksum of a line covers its text and the checksum of the line before it, so a journal is a
 //! chain: a changed, missing or reordered line is detected.
+//!
+//! Effects: none.
 
 use crate::{Entry, EntryKind};
 use serde::{Deserialize, Serialize};

@@ -24,6 +24,8 @@
 //! - [`Client`], [`Command`], [`SessionEvent`]: how front ends talk to sessions.
 //! - [`YamlValue`], [`YamlDocument`]: YAML with the order and the positions of its keys.
 //! - [`SessionId`], [`AgentId`], [`RunId`], [`InputId`], [`Owner`]: identifiers that are safe in paths and keys.
+//!
+//! Effects: none.
 
 mod ask;
 mod budget;

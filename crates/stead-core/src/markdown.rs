@@ -1,4 +1,6 @@
-//! Markdown for people and models.
+//! Markdown code blocks, with a fence that their text cannot close.
+//!
+//! Effects: none.
 
 /// Returns `text` as a code block. Its fence is longer than any in the text, so that the text cannot
 /// close it.

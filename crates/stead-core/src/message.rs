@@ -1,4 +1,6 @@
 //! Messages between a person, a model and tools.
+//!
+//! Effects: none.
 
 use crate::ResultStatus;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
-//! Permission modes.
+//! Permission modes: what happens to a call where no rule decides.
+//!
+//! Effects: none.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

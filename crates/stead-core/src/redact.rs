@@ -1,4 +1,6 @@
 //! Redaction: removing known secrets from text before it is written anywhere.
+//!
+//! Effects: none.
 
 use memchr::memmem::Finder;
 

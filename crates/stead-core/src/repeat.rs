@@ -1,4 +1,6 @@
 //! Detecting an agent that repeats itself.
+//!
+//! Effects: none.
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;

@@ -1,4 +1,6 @@
 //! The run state machine: a pure decision about the next action.
+//!
+//! Effects: none.
 
 use crate::{
     Block, CallResult, CallState, NestedCall, NestedId, PendingCall, RepeatGuard, RunId,

@@ -1,5 +1,7 @@
 //! Changes of a session: todos, plan mode, the acting agent, the permission mode, trust. Only the
 //! result of a call or a person makes such a change.
+//!
+//! Effects: none.
 
 use crate::{PermissionCeiling, PermissionMode, SessionModel};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
 //! The model that a session runs with, as its journal records it.
+//!
+//! Effects: none.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,4 +1,6 @@
 //! Origins of sessions that do not start empty.
+//!
+//! Effects: none.
 
 use crate::{Fork, PermissionMode, SessionId, SessionModel, TaintOrigins};
 use serde::{Deserialize, Serialize};

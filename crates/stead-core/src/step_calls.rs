@@ -1,4 +1,6 @@
 //! The calls of one step and their progress, with the calls that they make themselves.
+//!
+//! Effects: none.
 
 use crate::{AskTerms, CallResult, NestedCall, NestedId, RuleId, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
 //! Where untrusted content comes from, and what has tainted a session.
+//!
+//! Effects: none.
 
 use crate::{Entry, JournalLine, SessionChange, SessionId};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
 //! The data that describes a tool and what its calls touch.
+//!
+//! Effects: none.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,4 +1,6 @@
 //! Token usage, prices and stop reasons.
+//!
+//! Effects: none.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;

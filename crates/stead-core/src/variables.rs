@@ -1,4 +1,6 @@
-//! `${VAR}` and `${VAR:-default}` in settings.
+//! Substitution of variables, `${VAR}` and `${VAR:-default}`, in settings.
+//!
+//! Effects: none.
 
 use serde_json::Value;
 

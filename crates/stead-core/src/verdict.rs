@@ -1,4 +1,6 @@
 //! The gate's decision about a call, and the rules behind it.
+//!
+//! Effects: none.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,4 +1,6 @@
 //! Grants: narrow permissions that a person gave for good by answering a question with "always".
+//!
+//! Effects: none.
 
 use super::taint::{TaintSink, sinks};
 use super::{CallFacts, CommandFacts, ExactLine};

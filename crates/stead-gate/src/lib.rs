@@ -4,6 +4,8 @@
 //! layers in order, and each can only narrow: the ceiling of the session, the tool lists, the file
 //! rules, the command rules, approvals, and finally the permission mode, which decides where no
 //! rule does. The verdict names the deciding rules.
+//!
+//! Effects: none.
 
 mod grant;
 mod mode;

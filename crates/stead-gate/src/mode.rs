@@ -1,4 +1,6 @@
 //! The verdict of each permission mode where no rule decides.
+//!
+//! Effects: none.
 
 use super::{CallFacts, CommandFacts, ReadOnlyStatus, RuleMatch};
 use stead_core::{PermissionMode, RuleId, RuleSource, ToolEffect, Verdict, VerdictKind};

@@ -1,5 +1,7 @@
 //! What a tainted session must ask about: calls by which untrusted content could do harm that
 //! outlasts the session or leaves the machine.
+//!
+//! Effects: none.
 
 use super::CallFacts;
 use stead_core::{RuleId, RuleSource, TaintOrigins, ToolEffect, ToolKind, Verdict};

@@ -1,4 +1,6 @@
 //! The actor of a session: it owns the session and carries out commands one after another.
+//!
+//! Effects: runs the session, carries out its commands, reads the inbox, and reads the clock.
 
 use crate::approver::HostApprover;
 use crate::error::is_locked;

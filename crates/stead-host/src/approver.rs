@@ -1,4 +1,6 @@
-//! Answers to the questions of a run, by whoever sends them.
+//! The approver of a host: answers to the questions of a run, whoever sends them.
+//!
+//! Effects: memory only, and the clock.
 
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,6 @@
 //! What becomes of a command: a pure decision by the command and what the session does now.
+//!
+//! Effects: none.
 
 use stead_agent::IncomingMessage;
 use stead_core::{AnswerCommand, AnswerPolicy, Command, InputCommand, InputId, Pinned, QueueMode};

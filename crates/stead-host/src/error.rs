@@ -1,4 +1,6 @@
 //! Errors of sessions and stores as clients are told them.
+//!
+//! Effects: none.
 
 use stead_agent::{AgentError, NoModelReason};
 use stead_core::{ClientError, SessionId};

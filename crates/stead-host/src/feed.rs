@@ -1,4 +1,6 @@
 //! The events of a session that this process runs, for subscribers here and elsewhere.
+//!
+//! Effects: shared state in memory, publishes on the bus of the store, and reads the clock.
 
 use crate::link::{LinkMessage, SessionLink};
 use std::collections::VecDeque;

@@ -1,4 +1,6 @@
 //! A handle to the actor of a session.
+//!
+//! Effects: sends messages to the actor, and reads and writes the inbox of the session.
 
 use crate::approver::HostApprover;
 use crate::error;

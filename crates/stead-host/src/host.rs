@@ -1,4 +1,6 @@
 //! The host: the agents of this process, and the actors of their sessions.
+//!
+//! Effects: shared state in memory, builds agents, starts the tasks of actors, and reads the clock.
 
 use crate::actor::{SessionActor, SessionOptions};
 use crate::approver::HostApprover;

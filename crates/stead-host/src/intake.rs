@@ -1,4 +1,6 @@
-//! Taking commands from the durable inbox of a session.
+//! The durable inbox of a session: putting commands in, taking them out, and settling them.
+//!
+//! Effects: reads and writes the inbox of the session, and publishes on the bus of the store.
 
 use crate::error;
 use crate::link::{LinkMessage, SessionLink};

@@ -1,4 +1,4 @@
-//! Sessions that can be addressed.
+//! The host: sessions that clients can address with commands and subscriptions.
 //!
 //! A run is not a function that somebody awaits: a session is an actor, and whoever wants something
 //! of it sends a [`Command`](stead_core::Command) and subscribes to what happens. [`Host`]
@@ -45,6 +45,8 @@
 //! # drop(session);
 //! # });
 //! ```
+//!
+//! Effects: none here; its modules run sessions, and read and write the inbox and the bus.
 
 mod actor;
 mod approver;

@@ -1,5 +1,7 @@
-//! What passes between the processes that use one session: rows of the durable inbox, and messages
+//! The link between the processes that use one session: rows of the durable inbox, and messages
 //! over the lossy bus.
+//!
+//! Effects: publishes and listens on the bus of the store.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

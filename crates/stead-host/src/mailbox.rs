@@ -1,5 +1,7 @@
 //! The mailbox of an actor: commands of clients, rows of the durable inbox, messages of other
 //! processes, and what waits until the session is idle.
+//!
+//! Effects: reads and writes the inbox of the session, answers clients, and reads the clock.
 
 use crate::actor::{QueuePolicy, SessionOptions};
 use crate::approver::{HostApprover, SentAnswers};

@@ -1,4 +1,6 @@
 //! The agents of a host by name. Those of folders are built again when their files have changed.
+//!
+//! Effects: shared state in memory, reads files of the workspace, and builds agents.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,6 @@
 //! Messages to an actor, and whom to tell what became of a command.
+//!
+//! Effects: memory only.
 
 use crate::run_progress::{ReceiptSender, RunProgress};
 use std::sync::Arc;

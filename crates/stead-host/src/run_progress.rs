@@ -1,4 +1,6 @@
-//! What a run has recorded that its actor must know.
+//! The progress of a run: what it has recorded that its actor must know.
+//!
+//! Effects: memory only.
 
 use crate::feed::Feed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

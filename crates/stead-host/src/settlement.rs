@@ -1,4 +1,6 @@
 //! Telling clients and the inbox what became of commands.
+//!
+//! Effects: answers clients, writes the inbox of the session, and reads the clock.
 
 use crate::error::{self, is_locked, is_passing};
 use crate::intake;

@@ -1,4 +1,6 @@
 //! A subscription: the journal from a point on, with live events in between.
+//!
+//! Effects: reads the journal, publishes and listens on the bus of the store, and reads the clock.
 
 use crate::approver::AttachedPerson;
 use crate::error;

@@ -1,4 +1,6 @@
 //! Questions to the model that extracts and merges facts.
+//!
+//! Effects: asks the model.
 
 use crate::context::MemoryQuestion;
 use crate::error::MemoryError;

@@ -4,6 +4,8 @@
 //! decision twice changes nothing. So a crash at any point, or a second worker, does no harm. A
 //! file that was changed meanwhile is read again, and the same decision is applied to its new
 //! content.
+//!
+//! Effects: asks the model, reads and writes memory files and the store, and reads the clock.
 
 use crate::error::MemoryError;
 use crate::fact::Fact;

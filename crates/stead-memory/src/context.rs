@@ -1,4 +1,6 @@
-//! What memory needs from the agent that it belongs to.
+//! The memory context: what long-term memory needs from the agent that it belongs to.
+//!
+//! Effects: those of its implementations, and reads the clock.
 
 use crate::MemoryError;
 use futures_util::future::BoxFuture;

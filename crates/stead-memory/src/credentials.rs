@@ -1,5 +1,7 @@
 //! Recognises keys and passwords by their form. The secrets of this process are redacted by value;
 //! these are other secrets.
+//!
+//! Effects: none.
 
 /// Prefixes of keys that providers issue, and the shortest length of such a key.
 const KEY_PREFIXES: [(&str, usize); 16] = [

@@ -1,4 +1,6 @@
 //! The facts of days: which of them were not merged yet, and the archive of old days.
+//!
+//! Effects: moves memory files, reads and deletes documents of the store, and reads the clock.
 
 use crate::error::MemoryError;
 use crate::fact::Fact;

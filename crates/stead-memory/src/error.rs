@@ -1,4 +1,6 @@
-//! Errors of memory.
+//! Errors of long-term memory.
+//!
+//! Effects: none.
 
 use stead_core::BudgetExhausted;
 use stead_core::Hint;

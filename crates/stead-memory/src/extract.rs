@@ -1,4 +1,6 @@
 //! Extraction: asking the model for facts, and checking its answer.
+//!
+//! Effects: asks the model.
 
 use crate::credentials::holds_credentials;
 use crate::error::MemoryError;

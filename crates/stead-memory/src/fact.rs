@@ -3,6 +3,8 @@
 //! `- Prefers tabs. <!-- stead: id=4f0c… session=s1 seq=3-9 by=user on=2026-11-16 -->`
 //!
 //! A bullet that was merged from several facts lists all their sources, separated by ` ; `.
+//!
+//! Effects: none.
 
 use std::fmt;
 use stead_core::Redactor;

@@ -1,5 +1,7 @@
 //! A file of facts, line by line. Lines that are not facts were written by people and are kept byte
 //! for byte.
+//!
+//! Effects: none.
 
 use crate::fact::Fact;
 use std::collections::HashSet;

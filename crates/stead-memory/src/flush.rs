@@ -3,6 +3,8 @@
 //! The order makes a crash harmless at any point. The extraction is recorded before the first fact
 //! is written, on condition that the mark did not move; facts have ids and are written once; moving
 //! the mark and deleting the record is the last step.
+//!
+//! Effects: reads the journal, asks the model, and writes memory files and documents of the store.
 
 use crate::error::MemoryError;
 use crate::extract::{EXTRACT_PROMPT, ExtractionContext};

@@ -1,4 +1,6 @@
 //! The memory jobs among the jobs of a tenant.
+//!
+//! Effects: reads documents of the store, queues jobs of the tenant, and reads the clock.
 
 use crate::context::MemoryContext;
 use crate::error::MemoryError;

@@ -1,4 +1,6 @@
 //! The handle to the memories of an agent.
+//!
+//! Effects: puts jobs into the queue of the tenant, and extracts and merges facts.
 
 use crate::consolidate::ConsolidationReport;
 use crate::context::MemoryContext;

@@ -1,5 +1,7 @@
 //! Merging facts into curated memory. The functions are pure: the same memory, facts and decision
 //! give the same text, and applying a decision twice is the same as once.
+//!
+//! Effects: none.
 
 use crate::fact::{Fact, normalised, one_line, without_sources};
 use crate::fact_document::FactDocument;

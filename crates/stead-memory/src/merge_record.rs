@@ -1,4 +1,6 @@
 //! The record of a merge, for people to review.
+//!
+//! Effects: none.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

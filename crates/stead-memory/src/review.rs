@@ -1,4 +1,6 @@
 //! Memory as people see it, and their decisions about it.
+//!
+//! Effects: changes memory files, reads the store, queues a merge, and reads the clock.
 
 use crate::Memory;
 use crate::error::MemoryError;

@@ -1,4 +1,6 @@
 //! `memory_save` and `memory_forget`: the tools with which an agent changes its memory.
+//!
+//! Effects: reads and writes files of the workspace, and reads the clock.
 
 use crate::credentials::holds_credentials;
 use crate::error::MemoryError;

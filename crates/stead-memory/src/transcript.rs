@@ -1,4 +1,5 @@
-//! The conversation since the mark in pieces, each with its trust level.
+//! The transcript for the extraction of facts: the conversation since the last mark in pieces, each
+//! with its trust level.
 //!
 //! Trust does not depend on how a model behaves. Everything before the first untrusted result or
 //! notice is trusted. After it, only text that the person typed is: an answer may repeat untrusted content,
@@ -7,6 +8,8 @@
 //! Unlike the transcript for summaries, results and arguments are cut short, harness messages,
 //! thinking and media are left out, and every piece keeps its entry and trust level: facts come from
 //! what people and the agent say, and need a source.
+//!
+//! Effects: none.
 
 use std::collections::BTreeMap;
 use stead_core::{

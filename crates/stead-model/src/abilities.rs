@@ -1,4 +1,6 @@
 //! The abilities of models.
+//!
+//! Effects: none.
 
 use crate::Request;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
 //! Prompt caching: how long a provider keeps the beginning of a request.
+//!
+//! Effects: none.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Visitor};

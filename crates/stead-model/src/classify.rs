@@ -1,4 +1,6 @@
 //! The meaning of provider errors: one table of phrases, one pure function.
+//!
+//! Effects: none.
 
 use crate::ModelError;
 use serde_json::Value;

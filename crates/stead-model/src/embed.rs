@@ -1,4 +1,6 @@
 //! Text embeddings from any endpoint compatible with OpenAI's `POST /embeddings`.
+//!
+//! Effects: network, and the clock.
 
 use crate::classify::{classify, retry_after};
 use crate::connect::{Endpoint, resolve_endpoint};

@@ -1,4 +1,6 @@
 //! Errors of model requests, by meaning rather than by status code.
+//!
+//! Effects: none.
 
 use std::time::Duration;
 

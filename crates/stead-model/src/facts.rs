@@ -1,4 +1,6 @@
 //! Facts about a model that are known without asking its endpoint.
+//!
+//! Effects: none.
 
 use crate::{Abilities, lookup};
 use std::borrow::Cow;

@@ -1,4 +1,6 @@
 //! File access of this crate: scripts and tapes.
+//!
+//! Effects: reads and writes the local disk.
 
 use crate::ModelError;
 use std::fs::{File, OpenOptions};

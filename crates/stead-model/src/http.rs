@@ -1,4 +1,6 @@
 //! A model over HTTP: any wire, streamed or whole.
+//!
+//! Effects: asks the model over the network, and the clock.
 
 mod answer;
 mod client;

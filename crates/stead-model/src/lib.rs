@@ -25,6 +25,8 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Effects: none here; its modules ask models over the network, and read and write files.
 
 mod abilities;
 mod caching;

@@ -1,4 +1,6 @@
 //! The contract of a model.
+//!
+//! Effects: those of its implementations; `Encoded` is memory only.
 
 use crate::{Abilities, Caching, ModelError, ModelFacts, ReportedLimits};
 use futures_util::StreamExt;

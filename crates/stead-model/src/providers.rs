@@ -1,4 +1,6 @@
-//! The table of providers.
+//! The table of model providers: their names, addresses, key variables and wires.
+//!
+//! Effects: none.
 
 use crate::wire::openai::{ChatDialect, EffortField, LimitField};
 

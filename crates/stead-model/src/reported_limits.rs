@@ -1,4 +1,6 @@
 //! Model limits as reported by endpoints, in the format of each.
+//!
+//! Effects: none.
 
 use crate::providers::WireKind;
 use serde_json::{Value, json};

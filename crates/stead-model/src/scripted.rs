@@ -1,4 +1,6 @@
 //! A model that plays a script: deterministic, with no network and no key.
+//!
+//! Effects: reads scripts from the local disk, and the clock (for delays).
 
 mod condition;
 mod deltas;

@@ -1,4 +1,6 @@
 //! The settings of a model, as given in `agent.yaml` and on the command line.
+//!
+//! Effects: none.
 
 use crate::{Ability, Caching, Params, ToolChoice};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
 //! An incremental parser of server-sent events (WHATWG HTML, section 9.2.6). No I/O.
+//!
+//! Effects: none.
 
 use crate::ModelError;
 

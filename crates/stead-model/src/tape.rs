@@ -8,6 +8,8 @@
 //! tape, and an interrupted one continues where it was. A different system prompt or different
 //! tools (the date, a new tool) do not matter if the conversation is the same; a different
 //! conversation is an error that names the first message that differs.
+//!
+//! Effects: asks the recorded model, and reads and writes tapes on the local disk.
 
 mod fingerprint;
 #[cfg(test)]

@@ -1,4 +1,6 @@
 //! Why a place cannot be used.
+//!
+//! Effects: none.
 
 use stead_core::Hint;
 use stead_store::StoreError;

@@ -25,6 +25,8 @@
 //! assert!(others.read(&note, ReadRange::ALL).await.is_err());
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
+//!
+//! Effects: none here; its modules open folders of the local disk and connect to stores.
 
 mod ephemeral;
 mod error;

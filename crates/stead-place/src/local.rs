@@ -1,4 +1,6 @@
-//! A folder of the local disk.
+//! The local place: a folder of the local disk, with its users, sessions and project.
+//!
+//! Effects: opens folders of the local disk, and removes leftovers of crashes from them.
 
 use crate::owner_cache::{OwnerCache, OwnerStores};
 use crate::template::template_of;

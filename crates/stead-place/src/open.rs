@@ -1,4 +1,6 @@
 //! Opening the place that settings name.
+//!
+//! Effects: looks at folders of the local disk and opens them, and connects to stores.
 
 use crate::store_url::{StorePathBase, connect_store};
 use crate::template::hide_paths;

@@ -1,4 +1,6 @@
-//! The sessions and states of owners that were used last.
+//! A cache of the sessions and states of the owners that were used last.
+//!
+//! Effects: memory only.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,6 @@
-//! `filesystem:` and `sessions:` in agent.yaml.
+//! The settings of places: `filesystem:` and `sessions:` in agent.yaml.
+//!
+//! Effects: none.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

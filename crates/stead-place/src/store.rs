@@ -1,4 +1,6 @@
-//! A store that other machines may share.
+//! The store place: a store that other machines may share, laid over a local template.
+//!
+//! Effects: none but `sweep`, which removes leftovers of crashes from the store.
 
 use crate::template::template_of;
 use crate::{

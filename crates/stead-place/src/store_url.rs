@@ -1,4 +1,6 @@
 //! Connecting to a store by its URL.
+//!
+//! Effects: resolves paths on the local disk, and connects to stores.
 
 use crate::PlaceError;
 use std::path::{Component, Path, PathBuf};

@@ -1,4 +1,6 @@
 //! A tree without the paths that belong to one owner.
+//!
+//! Effects: none.
 
 use std::sync::Arc;
 use stead_core::{AccessKind, VerdictKind};

@@ -1,4 +1,6 @@
 //! Running a child process and streaming its output.
+//!
+//! Effects: starts processes, signals them and reads their output, and the clock.
 
 use crate::process_tree::ProcessTree;
 use crate::{ExecOutcome, OutputSink, SandboxError, SinkState};

@@ -1,4 +1,6 @@
 //! Running commands directly on the machine.
+//!
+//! Effects: looks for `bash` on the local disk, and starts processes.
 
 use crate::{Exec, ExecLimits, ExecOutcome, Isolation, OutputSink, Sandbox, SandboxError, capture};
 use futures_util::future::BoxFuture;

@@ -1,4 +1,4 @@
-//! Running commands.
+//! Running the commands of agents: the contract of a sandbox, and the machine itself.
 //!
 //! A [`Sandbox`] runs commands and declares their [`Isolation`]; [`Host`] is the machine itself,
 //! without isolation. Output goes to an [`OutputSink`] as it arrives.
@@ -35,6 +35,8 @@
 //!
 //! [`capture()`] runs any program without a shell; [`run_with_input()`] passes an input and
 //! collects a short output.
+//!
+//! Effects: none here; its modules start and kill processes.
 
 mod capture;
 mod host;

@@ -1,4 +1,6 @@
-//! A command with everything it started.
+//! The process tree of a command: the command with everything it started.
+//!
+//! Effects: starts a guard process, kills processes, and makes a random id.
 
 use crate::orphans;
 use rustix::process::{Pid, Signal, kill_process_group};

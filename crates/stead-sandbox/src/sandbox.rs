@@ -1,4 +1,6 @@
 //! The contract of a sandbox.
+//!
+//! Effects: those of its implementations.
 
 use crate::OutputSink;
 use futures_util::future::BoxFuture;

@@ -1,4 +1,6 @@
-//! The receiver of output.
+//! The contract of a receiver of a command's output.
+//!
+//! Effects: those of its implementations.
 
 use futures_util::future::BoxFuture;
 

@@ -1,4 +1,6 @@
-//! Embeddings for ranking by meaning.
+//! The contract of embeddings, for ranking by meaning.
+//!
+//! Effects: those of its implementations.
 
 use futures_util::future::BoxFuture;
 use std::fmt::Debug;

@@ -1,4 +1,6 @@
-//! Errors of an index.
+//! Errors of a search index.
+//!
+//! Effects: none.
 
 /// A failed operation. The index is derived, so nothing is ever lost with it.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,6 @@
 //! Searching by words and by meaning at once.
+//!
+//! Effects: reads and writes the database of the index, asks for embeddings, and the clock.
 
 use crate::candidates::SearchFilter;
 use crate::embed::{Embed, HybridOptions};

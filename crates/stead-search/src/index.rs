@@ -1,4 +1,6 @@
-//! The index: syncing sources and listing them.
+//! The search index: syncing sources and listing them.
+//!
+//! Effects: reads and writes the database of the index.
 
 use crate::error::{SqliteFault, classify_error};
 use crate::index_file::{self, IndexConnections};

@@ -21,6 +21,8 @@
 //! assert_eq!(found.hits[0].position, 2);
 //! # });
 //! ```
+//!
+//! Effects: none here; its modules read and write the database of the index.
 
 mod candidates;
 mod embed;

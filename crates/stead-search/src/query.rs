@@ -1,4 +1,6 @@
-//! Queries, and how they are parsed.
+//! Search queries, and how they are parsed.
+//!
+//! Effects: none.
 
 use crate::tokenizer::{SearchToken, TokenKind, tokenize};
 use crate::{IndexError, SearchSourceKind};

@@ -1,5 +1,7 @@
 //! The score of a text for a query. Pure: the same text, weights and query give the same score
 //! everywhere.
+//!
+//! Effects: none.
 
 use crate::query::QueryTerms;
 use crate::tokenizer::{TokenKind, TokenizedText};

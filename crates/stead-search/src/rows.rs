@@ -1,4 +1,6 @@
-//! Splitting lines into rows of limited size with their words.
+//! Splitting lines into rows of the index, of limited size and with their words.
+//!
+//! Effects: none.
 
 use crate::tokenizer::tokenize;
 use crate::{SearchSource, SourceLine};

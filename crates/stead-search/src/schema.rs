@@ -1,4 +1,6 @@
-//! The tables.
+//! The tables of the search index.
+//!
+//! Effects: none.
 
 /// Incremented with every change of the tables or of the tokenizer: an index of another format is
 /// replaced.

@@ -1,4 +1,6 @@
-//! Executing a query.
+//! Executing a search query.
+//!
+//! Effects: reads the database of the index.
 
 use crate::candidates::{SearchFilter, candidates};
 use crate::index::Index;

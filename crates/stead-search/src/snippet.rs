@@ -1,4 +1,6 @@
-//! The part of a text that is shown for a hit.
+//! The part of a text that is shown for a hit of a search.
+//!
+//! Effects: none.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

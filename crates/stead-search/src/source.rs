@@ -1,4 +1,6 @@
-//! Sources and their lines.
+//! What a search index is made from: sources and their lines.
+//!
+//! Effects: none.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

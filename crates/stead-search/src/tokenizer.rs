@@ -7,6 +7,8 @@
 //! | `HttpModel` | `http` `model` | `httpmodel` |
 //! | `src/read_lines.rs` | `src` `read` `line` `rs` | `read_lines_rs` `src_read_lines_rs` |
 //! | `E0308`, `Café` | `e0308` `cafe` | |
+//!
+//! Effects: none.
 
 mod normalize;
 #[cfg(test)]

@@ -1,4 +1,6 @@
-//! ANSI-C quoting: `$'…'`.
+//! Decoding ANSI-C quoting, `$'…'`, in command lines.
+//!
+//! Effects: none.
 
 /// Decodes `$'…'`, where `rest` is the text after `$'`. Returns the text and its length in bytes
 /// with the closing quote, or none if the quote is not closed.

@@ -1,7 +1,9 @@
-//! A second parse, by tree-sitter's grammar of bash.
+//! A second parse of command lines, by tree-sitter's grammar of bash.
 //!
 //! Two independent parsers rarely make the same mistake: where they find different commands, the
 //! script is ambiguous.
+//!
+//! Effects: none.
 
 use super::script::Ambiguity;
 use std::collections::BTreeSet;

@@ -1,4 +1,6 @@
-//! Expansions, which start with `$` or a backtick.
+//! The parser of expansions, which start with `$` or a backtick.
+//!
+//! Effects: none.
 
 use super::ansi;
 use super::parser::{ParseResult, ShellParser, WordBuilder, name_length};

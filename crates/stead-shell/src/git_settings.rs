@@ -1,4 +1,6 @@
 //! Whether the settings and attributes of a repository make git start programs when it reads.
+//!
+//! Effects: none.
 
 const TABLE: &str = include_str!("../data/git_settings.txt");
 

@@ -1,4 +1,6 @@
-//! Commands: lists, pipelines, compound and simple ones.
+//! The parser of commands: lists, pipelines, compound and simple ones.
+//!
+//! Effects: none.
 
 use super::parser::{Heredoc, HeredocBody, HeredocTabs, ParseResult, ShellParser, name_length};
 use super::script::{

@@ -1,4 +1,6 @@
 //! The verdict on a command line.
+//!
+//! Effects: none.
 
 use super::judge_part::{CommandBasis, LineJudge};
 use super::line::{ShellLine, folder_of_parts, leading_cd};

@@ -1,4 +1,6 @@
 //! The verdict on one command of a line.
+//!
+//! Effects: none.
 
 use super::judge::{AllowBasis, PartVerdict};
 use super::line::Confinement;

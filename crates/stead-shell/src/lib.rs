@@ -18,6 +18,8 @@
 //! assert_eq!(judge(&rules, "cargo test; timeout 5 sh -c 'rm -r src'").reason, "commands.deny: rm *");
 //! # Ok::<(), serde_json::Error>(())
 //! ```
+//!
+//! Effects: none.
 
 mod ansi;
 mod cross_check;

@@ -1,4 +1,6 @@
 //! A command line with the circumstances that rules depend on.
+//!
+//! Effects: none.
 
 use super::script::{CommandPart, Invocation, ShellScript, WordValue};
 use super::wrappers::base_name;

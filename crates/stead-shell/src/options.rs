@@ -1,4 +1,6 @@
-//! The options between a wrapper and the command it runs.
+//! The options of a command before its operands, as between a wrapper and the command it runs.
+//!
+//! Effects: none.
 
 use super::script::ShellWord;
 

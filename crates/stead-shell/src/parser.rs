@@ -1,7 +1,9 @@
-//! Words: quoting, expansions, here-documents.
+//! The parser of words: quoting, here-documents, and where expansions begin.
 //!
 //! A word is parsed as bash does it, byte by byte. Syntax that is not modelled here either fails
 //! (`Err`) or marks the script as ambiguous; it is never guessed.
+//!
+//! Effects: none.
 
 use super::expansion::Quoting;
 use super::script::{

@@ -1,4 +1,6 @@
 //! The patterns of command rules.
+//!
+//! Effects: none.
 
 use super::line::join_folder;
 use super::script::{CommandPart, ShellWord};

@@ -1,4 +1,6 @@
 //! The files of the workspace that a command runs as programs (`data/programs.txt`).
+//!
+//! Effects: none.
 
 use super::script::{CommandPart, RedirectKind, ShellWord};
 use super::wrappers::base_name;

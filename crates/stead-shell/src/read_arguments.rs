@@ -1,4 +1,6 @@
 //! The arguments of a command that only reads.
+//!
+//! Effects: none.
 
 use super::read_table::{Operands, OptionValue, ReadCommandEntry};
 

@@ -1,4 +1,6 @@
 //! Checking whether a command only reads, and which paths.
+//!
+//! Effects: none.
 
 use super::read_arguments::ReadArguments;
 use super::read_table::{Operands, OptionValue, ReadCommandEntry};

@@ -1,4 +1,6 @@
-//! `data/reads.txt`: commands that only read, and what they read.
+//! The table of commands that only read, and what they read: `data/reads.txt`.
+//!
+//! Effects: none.
 
 const TABLE: &str = include_str!("../data/reads.txt");
 

@@ -1,4 +1,6 @@
-//! `commands:` in agent.yaml.
+//! The rules for commands: `commands:` in agent.yaml.
+//!
+//! Effects: none.
 
 use super::pattern::CommandPattern;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
-//! The commands of a command line.
+//! A parsed command line: its commands with their words and redirections.
+//!
+//! Effects: none.
 
 use std::ops::Range;
 

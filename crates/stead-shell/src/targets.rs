@@ -2,6 +2,8 @@
 //!
 //! This is for questions about trust. It finds what is written in the command; what programs do
 //! besides, only a sandbox can limit.
+//!
+//! Effects: none.
 
 use super::parse;
 use super::script::{CommandPart, RedirectKind, ShellScript};

@@ -1,4 +1,6 @@
-//! Commands that run other commands.
+//! Wrappers: commands that run other commands, such as `timeout`, `xargs` and `sh -c`.
+//!
+//! Effects: none.
 
 use super::options::OptionSpec;
 use super::parser::name_length;

@@ -1,4 +1,6 @@
 //! The catalogue: the skills of all layers.
+//!
+//! Effects: none.
 
 use crate::{Skill, SkillOrigin, SkillProblem};
 use std::collections::BTreeMap;

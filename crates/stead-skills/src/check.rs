@@ -1,4 +1,6 @@
 //! Strict validation of all skills of a catalogue.
+//!
+//! Effects: reads the SKILL.md files of the catalogue.
 
 use crate::catalogue::{Catalogue, Consequence, SkillFinding};
 use crate::library::read_skill;

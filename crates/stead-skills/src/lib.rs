@@ -29,6 +29,8 @@
 //!   can be read.
 //! - [`SkillSource`] and [`Installation`] install skills from folders, archives, git repositories
 //!   and stores; [`publish`] shares one's own.
+//!
+//! Effects: none here; its modules read and write files, start `git`, and connect to stores.
 
 mod catalogue;
 mod check;

@@ -1,5 +1,7 @@
 //! Lenient reading of a SKILL.md, as the standard's guide for clients asks: what can be read is
 //! used, with warnings; what cannot is skipped, with the reason.
+//!
+//! Effects: none.
 
 use crate::problem::SkillProblem;
 use crate::validate::{

@@ -1,4 +1,6 @@
-//! A problem in a text and its position.
+//! A problem in a SKILL.md and its position.
+//!
+//! Effects: none.
 
 use std::fmt;
 

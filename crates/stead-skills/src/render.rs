@@ -1,4 +1,6 @@
 //! Skills in the system prompt.
+//!
+//! Effects: reads SKILL.md files that are not cached.
 
 use crate::library::{SkillLibrary, read_skill};
 use crate::{Catalogue, Skill};

@@ -1,4 +1,6 @@
 //! A skill, and where skills come from.
+//!
+//! Effects: none.
 
 use crate::{SkillFlavor, SkillHeader};
 use std::fmt;

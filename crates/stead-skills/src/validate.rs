@@ -7,6 +7,8 @@
 //! let problems = validate("pdf", "---\nname: PDF\ndescription: Reads PDF files.\n---\n");
 //! assert_eq!(problems[0].to_string(), "2:7: the name `PDF` must be lower case: `pdf`");
 //! ```
+//!
+//! Effects: none.
 
 use crate::problem::{SkillProblem, TextPosition};
 use crate::yaml::{self, SkillYamlNode, SkillYamlValue};

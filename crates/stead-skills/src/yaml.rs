@@ -8,6 +8,8 @@
 //!   uneven indentation) is noted beside the tree. So one parser serves both strict validation and
 //!   lenient loading.
 //! - Lines of quoted texts may lack their indentation, as in many published skills.
+//!
+//! Effects: none.
 
 use crate::problem::{SkillProblem, TextPosition};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};

@@ -1,4 +1,6 @@
 //! Opening a store by its URL.
+//!
+//! Effects: connects to a server or opens a database, and the clock.
 
 use crate::{MemoryStore, RedisStore, SqlStore, Store, StoreError};
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! Errors of stores and journals.
+//!
+//! Effects: none.
 
 use crate::Holder;
 use std::path::PathBuf;

@@ -30,6 +30,8 @@
 //! assert_eq!(sessions.read(&id).await.unwrap().len(), 2);
 //! # });
 //! ```
+//!
+//! Effects: none here; its modules read and write the local disk, databases and Redis servers.
 
 mod bus;
 mod connect;

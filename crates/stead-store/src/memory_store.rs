@@ -1,4 +1,6 @@
 //! A store in the memory of one process.
+//!
+//! Effects: memory only, and the clock.
 
 use crate::bus::MemoryBus;
 use crate::contract::{check_changes, check_lines};

@@ -3,6 +3,8 @@
 //! The identities of tools in this crate are in their own modules. Those of tools that crates above
 //! implement are here, because settings are checked before those crates come into play; their specs
 //! are built from these identities, so each name exists once.
+//!
+//! Effects: none.
 
 use crate::{ToolIdentity, execute, files, plan, tasks, todos};
 use stead_core::ToolKind::{Delegation, Lookup, MemoryForget, MemorySave, Skill, SwitchAgent};

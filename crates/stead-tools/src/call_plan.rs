@@ -1,4 +1,6 @@
-//! The effects of one call, computed before anything happens.
+//! The plan of a call: its effects, computed before anything happens.
+//!
+//! Effects: those of its lazy texts, which may read files of the workspace.
 
 use crate::{SessionView, Surface, ToolError};
 use futures_util::future::BoxFuture;

@@ -1,4 +1,6 @@
 //! The constant data of built-in tools.
+//!
+//! Effects: none.
 
 use crate::{TypedTitleForm, schema, title};
 use serde_json::Value;

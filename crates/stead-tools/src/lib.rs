@@ -1,4 +1,4 @@
-//! What an agent can do.
+//! Tools: what an agent can do.
 //!
 //! A [`Tool`] has three methods: `spec` (what it is), `plan` (what a call would do) and `call` (do
 //! it). A [`Registry`] holds tools under their names and turns what a model asks for into a
@@ -70,6 +70,8 @@
 //! Output that may be longer than memory should hold goes through a [`Spill`], which takes the
 //! output of commands too. A tool calls other tools with [`ToolCx::calls`]; see [`NestedCalls`] for
 //! what such a tool must promise.
+//!
+//! Effects: none here; its tools read and write files of the workspace and start processes.
 
 mod arguments;
 pub mod builtin;

@@ -1,6 +1,8 @@
-//! Plan mode: only reading and writing a plan, until a person agrees to it.
+//! The tools of plan mode: only reading and writing a plan, until a person agrees to it.
 //!
 //! These tools only begin and end plan mode. The gate and the files prevent all other changes.
+//!
+//! Effects: reads and writes the file of the plan in the workspace.
 
 use crate::typed::tool_family;
 use crate::{

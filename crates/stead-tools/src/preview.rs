@@ -1,4 +1,6 @@
 //! Long texts as they are shown to a model: where the text is stored, and its two ends.
+//!
+//! Effects: none.
 
 use crate::files::{GREP_FILES, READ_FILE};
 use crate::{Registry, Surface, ToolIdentity};

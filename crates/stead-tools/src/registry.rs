@@ -1,4 +1,6 @@
-//! Tools by name.
+//! The registry: tools by name.
+//!
+//! Effects: memory only: shares equal lists of specs.
 
 use crate::arguments::{ArgumentChecker, CheckerCache};
 use crate::{PlanError, PreparedCall, Surface, Tool, closest_name, known_tool};

@@ -1,4 +1,6 @@
 //! The names under which tools are shown to a model.
+//!
+//! Effects: none.
 
 use crate::ToolIdentity;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
-//! `write_todos`: the list of things to do in a conversation.
+//! The `write_todos` tool: the list of things to do in a conversation.
+//!
+//! Effects: none; the changed list is a part of the output.
 
 use crate::typed::tool_family;
 use crate::{Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTitleForm, TypedTool};

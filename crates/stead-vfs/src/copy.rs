@@ -1,4 +1,6 @@
 //! Copying files and trees between file systems.
+//!
+//! Effects: reads and writes files of the file systems it is given.
 
 use crate::{Expect, FileKind, ReadRange, VPath, Version, Vfs, VfsError};
 

@@ -1,4 +1,6 @@
-//! A file system with a default folder for paths that have no other location.
+//! A file system over another one with a default folder for paths that have no other location.
+//!
+//! Effects: reads and writes files of the file system below.
 
 use crate::lines::{LineRange, LineWindow};
 use crate::search::{

@@ -1,4 +1,6 @@
 //! Glob patterns with the guarantees of [`Search`](crate::Search).
+//!
+//! Effects: none.
 
 use crate::FileSearchError;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};

@@ -1,4 +1,6 @@
 //! `.gitignore` and `.ignore` rules, independent of where the files are read from.
+//!
+//! Effects: none.
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::sync::Arc;

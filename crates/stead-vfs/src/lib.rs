@@ -37,6 +37,8 @@
 //! - [`Recorded`]: records the previous content before each change, for undo.
 //!
 //! [`CopyPlan`] makes one tree equal to another.
+//!
+//! Effects: none here; its modules read and write the local disk and the store.
 
 mod copy;
 mod default_dir;

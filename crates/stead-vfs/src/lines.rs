@@ -3,6 +3,8 @@
 //! A scan reads blocks, counts line ends, and keeps only the lines of the window. It leaves
 //! checkpoints on its way, so that the next window of the same version starts close to its first
 //! line.
+//!
+//! Effects: reads a file of the file system it is given; `LineIndex` is memory only.
 
 use crate::{ReadRange, VPath, Version, Vfs, VfsError};
 use memchr::{memchr, memchr_iter};

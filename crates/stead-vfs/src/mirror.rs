@@ -1,4 +1,6 @@
 //! Making one tree equal to another, copying only what differs.
+//!
+//! Effects: reads files of two file systems, and writes those of one.
 
 use crate::{ContentHash, DirEntry, Expect, FileKind, ReadRange, VPath, Vfs, VfsError, Walk};
 use futures_util::{StreamExt, TryStreamExt, stream, try_join};

@@ -1,4 +1,6 @@
 //! Validated, normalised paths below a root.
+//!
+//! Effects: none.
 
 use std::fmt;
 

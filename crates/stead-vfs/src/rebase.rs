@@ -1,4 +1,6 @@
-//! Errors with their path as seen from another root.
+//! Conversion of errors of a file system: with their path as seen from another root.
+//!
+//! Effects: none.
 
 use crate::{FileSearchError, VPath, VfsError};
 

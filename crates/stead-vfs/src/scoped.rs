@@ -1,4 +1,6 @@
 //! A folder of a file system as a file system.
+//!
+//! Effects: reads and writes files of the file system below.
 
 use crate::lines::{LineRange, LineWindow};
 use crate::search::{

@@ -1,4 +1,4 @@
-//! Finding files by name, and lines by pattern.
+//! The contract of a search: finding files by name, and lines by pattern.
 //!
 //! Guarantees of every file system:
 //! - Results are paths from the root of the [`Vfs`](crate::Vfs), sorted byte by byte. Only regular
@@ -13,6 +13,8 @@
 //! - A limit keeps the first results in order, and `truncated` tells exactly whether there are
 //!   more.
 //! - Files with a NUL byte are binary and have no matches.
+//!
+//! Effects: those of its implementations; the clock in `Bounds::new`.
 
 use crate::{VPath, VfsError};
 use futures_util::future::BoxFuture;

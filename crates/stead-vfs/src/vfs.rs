@@ -1,4 +1,6 @@
 //! The contract of a file system.
+//!
+//! Effects: those of its implementations; hashes large contents on a blocking thread.
 
 use crate::lines::{self, LineRange, LineWindow};
 use crate::{PathError, Search, VPath, walk};

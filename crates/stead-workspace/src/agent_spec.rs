@@ -1,4 +1,6 @@
 //! The definition of one agent of a workspace: front matter and a prompt.
+//!
+//! Effects: none.
 
 use crate::FixedText;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
-//! `approvals:`: tools with calls that wait for a person.
+//! The `approvals:` settings of agent.yaml: tools with calls that wait for a person.
+//!
+//! Effects: none.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};

@@ -1,5 +1,7 @@
 //! The `budget:` settings of agent.yaml: types and validation. Pure; `stead-agent/src/budget/`
 //! enforces the limits.
+//!
+//! Effects: none.
 
 use crate::{DisabledFeatures, FeatureSwitch};
 use schemars::JsonSchema;

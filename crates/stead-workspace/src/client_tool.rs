@@ -1,4 +1,6 @@
-//! `client_tools:`: tools that the client executes.
+//! The `client_tools:` settings of agent.yaml: tools that the client executes.
+//!
+//! Effects: none.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
-//! `compaction:` in agent.yaml.
+//! The `compaction:` settings of agent.yaml: when the context is compacted, and what is kept.
+//!
+//! Effects: none.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};

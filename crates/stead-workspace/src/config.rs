@@ -1,4 +1,6 @@
-//! `agent.yaml`: every key is typed; unknown keys are errors with their position.
+//! The settings in `agent.yaml`: every key is typed; unknown keys are errors with their position.
+//!
+//! Effects: none but a look into the time zones of this machine.
 
 use crate::{
     Approval, BudgetSettings, ClientToolSettings, CompactionSettings, DisabledFeatures,

@@ -1,4 +1,6 @@
 //! The definition of an agent, the same for every layout.
+//!
+//! Effects: none.
 
 use crate::{
     AgentConfig, AgentSpec, FeatureSwitch, Finding, HookSpec, Layout, ProfileLayer, SourcePosition,

@@ -1,4 +1,7 @@
-//! `.env`: the variables of one workspace. They are never added to the environment of the process.
+//! The parser of `.env`, which has the variables of one workspace. They are never added to the
+//! environment of the process.
+//!
+//! Effects: none.
 
 use crate::{Finding, Severity, SourcePosition};
 use std::collections::BTreeMap;

@@ -1,4 +1,6 @@
-//! `execute:` in agent.yaml.
+//! The `execute:` settings of agent.yaml: the environment of commands.
+//!
+//! Effects: none.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
 //! The parts of the harness that can be switched off.
+//!
+//! Effects: none.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
-//! Problems of a workspace, and where they are.
+//! Findings: problems of a workspace, and where they are.
+//!
+//! Effects: none.
 
 use serde::{Serialize, Serializer};
 use std::fmt;

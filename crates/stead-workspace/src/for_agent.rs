@@ -1,4 +1,6 @@
-//! Roles: the workspace as one of its agents sees it.
+//! The definition of a workspace in the role of one of its agents.
+//!
+//! Effects: none.
 
 use crate::{
     AgentMode, AgentRole, AgentSpec, AgentToolLists, Definition, FeatureSwitch, FixedText, Policy,

@@ -1,4 +1,6 @@
 //! Front matter: YAML between `---` lines, before Markdown.
+//!
+//! Effects: none.
 
 use crate::{Finding, SettingsDocument};
 

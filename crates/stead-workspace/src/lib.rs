@@ -23,6 +23,8 @@
 //! - [`AgentConfig`]: the settings. [`SettingsDocument`]: any settings file, with the position of
 //!   each value.
 //! - [`Section`], [`Prompt`]: the system prompt. [`TextReader`]: files that are read for every turn.
+//!
+//! Effects: none here; its modules read files of the workspace.
 
 mod agent_spec;
 mod approval;

@@ -1,4 +1,6 @@
-//! The settings of long-term memory.
+//! The `memory:` settings of agent.yaml: long-term memory.
+//!
+//! Effects: none.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
-//! `offload:` in agent.yaml.
+//! The `offload:` settings of agent.yaml: the length at which a text is moved to a file.
+//!
+//! Effects: none.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
-//! The settings of plan mode.
+//! The `plan:` settings of agent.yaml: plan mode.
+//!
+//! Effects: none.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

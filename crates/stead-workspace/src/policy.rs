@@ -1,4 +1,6 @@
-//! The limits of runs, and of what is kept for undo.
+//! The `policy:` and `undo:` settings of agent.yaml: limits of runs, and of what is kept for undo.
+//!
+//! Effects: none.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
-//! The settings for messages that arrive during a run.
+//! The `queue:` settings of agent.yaml: messages that arrive during a run.
+//!
+//! Effects: none.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
-//! The files of a new workspace.
+//! The files of a new workspace of any layout.
+//!
+//! Effects: none.
 
 use crate::Layout;
 

@@ -1,4 +1,6 @@
-//! Cron expressions.
+//! Checking cron expressions, the schedules in settings.
+//!
+//! Effects: none.
 
 use croner::parser::{CronParser, Seconds, Year};
 

@@ -1,4 +1,6 @@
 //! JSON schemas of the settings files, for editors.
+//!
+//! Effects: none.
 
 use crate::tool_lists::ToolsFile;
 use crate::{AgentConfig, ProfileFile};

@@ -1,4 +1,6 @@
-//! The settings for searching memory and sessions.
+//! The `search:` settings of agent.yaml, and the embedding model that they name.
+//!
+//! Effects: asks the embedding model.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -1,5 +1,7 @@
 //! The positions of sections in the prompt. Sections that change rarely come first, so that the
 //! start of a request stays the same from turn to turn and can be cached.
+//!
+//! Effects: none.
 
 /// The description of the harness.
 pub const BASE: u16 = 100;

@@ -1,4 +1,6 @@
-//! A settings file, YAML or JSON, as values that know their place.
+//! A settings file, YAML or JSON, as values that know their position.
+//!
+//! Effects: none.
 
 use crate::finding::{Finding, Severity};
 use crate::strict_value::StrictValue;

@@ -1,7 +1,9 @@
-//! A deserializer that never reads a list as a struct.
+//! A deserializer of settings that never reads a list as a struct.
 //!
 //! Serde's own deserializer fills the fields of a struct from a list in the order of declaration:
 //! `policy: [3]` would set a limit that the settings do not name.
+//!
+//! Effects: none.
 
 use serde::de::value::{BorrowedStrDeserializer, MapDeserializer, SeqDeserializer};
 use serde::de::{Error as _, IntoDeserializer, Unexpected, Visitor};

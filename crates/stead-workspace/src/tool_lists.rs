@@ -1,4 +1,6 @@
 //! `tools.json`: allowed and denied tools, and tool servers.
+//!
+//! Effects: none.
 
 use crate::{Finding, SettingsDocument, Severity, Strictness};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
 //! `trust:` in agent.yaml: the sources that a person vouches for.
+//!
+//! Effects: none.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -37,6 +37,8 @@
 //! ```
 //!
 //! The crate's `examples/` show more.
+//!
+//! Effects: none.
 
 pub use stead_agent as agent;
 pub use stead_core as core;

@@ -1,4 +1,6 @@
 //! The `stead` command.
+//!
+//! Effects: none here; `cli` does the work.
 
 mod cli;
 

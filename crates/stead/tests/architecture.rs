@@ -166,6 +166,50 @@ fn doors_to_the_outside_stay_in_their_homes() {
 }
 
 #[test]
+fn each_file_says_what_it_may_touch_and_a_pure_one_touches_nothing() {
+    // Whatever has an effect needs one of these.
+    let needed = [
+        ".await",
+        "async ",
+        "std::fs",
+        "std::env",
+        "std::io::std",
+        "tokio::",
+        "::now(",
+        "Mutex",
+        "RwLock",
+        "Atomic",
+        "OnceCell",
+        "OnceLock",
+        "LazyLock",
+        "rand::",
+    ];
+    let mut problems = Vec::new();
+    for (name, code) in sources() {
+        let header = code.lines().take_while(|line| line.starts_with("//!"));
+        let effects: Vec<&str> = header
+            .filter_map(|line| line.strip_prefix("//! Effects: "))
+            .collect();
+        match effects.as_slice() {
+            ["none."] => {
+                let lines = code.lines().enumerate();
+                let mut code = lines.filter(|(_, line)| !line.trim_start().starts_with("//"));
+                if let Some((line, text)) =
+                    code.find(|(_, line)| needed.iter().any(|word| line.contains(word)))
+                {
+                    let text = text.trim();
+                    problems.push(format!("{name}:{}: no effects, but: {text}", line + 1));
+                }
+            }
+            [_] => {}
+            [] => problems.push(format!("{name}: its header lacks a line `//! Effects: …`")),
+            [_, _, ..] => problems.push(format!("{name}: its header has several such lines")),
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
 fn the_path_of_an_input_in_the_map_is_the_path_in_the_code() {
     let map = std::fs::read_to_string(crates().parent().unwrap().join("ARCHITECTURE.md")).unwrap();
     let section = map.split("## One input, hop by hop").nth(1).unwrap();

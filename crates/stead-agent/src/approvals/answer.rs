@@ -1,4 +1,6 @@
-//! Answers from any process: checked against the question, then on record.
+//! Answers to approval questions, from any process: checked against the question, then recorded.
+//!
+//! Effects: reads files, appends to the journal, stores grants, and reads the clock.
 
 use super::OpenQuestion;
 use super::grants::AskReason;

@@ -1,4 +1,6 @@
-//! Grants: one document of the place, per agent and owner.
+//! The store of grants: one document of the place, per agent and owner.
+//!
+//! Effects: reads and writes one document of the store, and reads the clock.
 
 use super::ApprovalError;
 use crate::{AgentError, shared_document};

@@ -1,4 +1,6 @@
-//! Questions during a run, to hooks and to the person who is there.
+//! Approval questions during a run, to hooks and to the person who is there.
+//!
+//! Effects: asks hooks and people, appends to the journal, stores grants, and reads the clock.
 
 use super::answer::{AnswerChecker, CheckedAnswer, store_grants};
 use crate::run::{RunStop, ToolCaller};

@@ -3,6 +3,8 @@
 //! `question` makes a question, `open_questions` lists those that wait, `answer` takes answers from
 //! any process, `interactive` asks the person who is there during the run, and `grants` stores
 //! permanent permissions.
+//!
+//! Effects: none here; its modules ask people, append to the journal, and store grants.
 
 mod answer;
 mod grants;

@@ -1,4 +1,6 @@
-//! The open questions of all sessions.
+//! The open approval questions of all sessions of an owner.
+//!
+//! Effects: reads the journals of all sessions.
 
 use crate::{Agent, AgentError, Session};
 use serde::Serialize;

@@ -3,6 +3,8 @@
 //! A [`Budget`] belongs to one run and is shared by everything that calls a model for that run: the
 //! run itself, its summaries, hooks and subagents. The limits of a run and of its session are
 //! counted in memory, the daily limit in a document that all processes of the owner share.
+//!
+//! Effects: counts in memory, and reads and writes documents of the store and task records.
 
 mod daily_limit;
 mod session_spending;

@@ -1,4 +1,6 @@
 //! What the open run and its session have spent so far.
+//!
+//! Effects: none.
 
 use super::unsettled_calls::UnsettledCall;
 use crate::TaskRecord;

@@ -1,4 +1,6 @@
-//! Calls that broke off. No journal says what they cost, but the limits count them.
+//! Model calls that broke off. No journal says what they cost, but the limits count them.
+//!
+//! Effects: reads and writes one document of the store.
 
 use crate::shared_document;
 use serde::{Deserialize, Serialize};

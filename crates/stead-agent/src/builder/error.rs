@@ -1,4 +1,6 @@
 //! Why an agent could not be built.
+//!
+//! Effects: none.
 
 use crate::AgentError;
 use stead_model::ModelError;

@@ -1,4 +1,6 @@
 //! Opening the folder of a workspace. It reads files of the local disk and changes none.
+//!
+//! Effects: reads the local disk.
 
 use super::BuildError;
 use std::path::Path;

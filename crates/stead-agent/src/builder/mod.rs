@@ -1,4 +1,6 @@
 //! Building an agent.
+//!
+//! Effects: reads the folder of the workspace, connects models, and opens the place.
 
 mod error;
 mod folder;

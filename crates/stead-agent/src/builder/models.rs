@@ -1,4 +1,6 @@
 //! Which models an agent uses, and how they are connected to.
+//!
+//! Effects: connects models, which may open files of the local disk.
 
 use super::BuildError;
 use crate::ModelConnector;

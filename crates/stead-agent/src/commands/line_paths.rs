@@ -1,4 +1,6 @@
 //! The paths of the workspace that a command line plainly names.
+//!
+//! Effects: resolves paths in the workspace and on the local disk.
 
 use super::machine::MachineView;
 use stead_shell::{CommandPart, ShellScript};

@@ -1,4 +1,6 @@
 //! Where the workspace lies on this machine, and what its sessions wrote there.
+//!
+//! Effects: resolves paths on the local disk, and reads the undo log.
 
 use crate::AgentError;
 use std::path::{Component, Path, PathBuf};

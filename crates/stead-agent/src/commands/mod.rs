@@ -4,6 +4,8 @@
 //! conditions that the files decide: a read must stay in the workspace and show nothing that the
 //! file rules deny, git must find the workspace's own repository, and a line that was allowed
 //! exactly must run the program that was there when it was allowed.
+//!
+//! Effects: reads files of the workspace, resolves paths on the local disk, reads the undo log.
 
 mod line_paths;
 mod machine;

@@ -1,4 +1,6 @@
 //! The base sections of the prompt: the persona, the workspace and the facts of the session.
+//!
+//! Effects: none but the name of the operating system, a constant; only its signature is async.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

@@ -1,4 +1,6 @@
-//! The file tools.
+//! The files feature: it offers the file tools.
+//!
+//! Effects: none here; the tools that it offers read and write files of the workspace.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

@@ -1,4 +1,6 @@
-//! Knowledge: its entry file is shown whole, the other files are listed.
+//! The knowledge sections of the prompt: the entry file is shown whole, the other files are listed.
+//!
+//! Effects: reads files of the workspace.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

@@ -1,4 +1,6 @@
 //! Long-term memory: the section of the prompt, and the tools that change it.
+//!
+//! Effects: reads files of the workspace; the tools that it offers change memory files.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

@@ -1,8 +1,10 @@
-//! Capabilities of the harness, one module each.
+//! Features: capabilities of the harness, one module each.
 //!
 //! A [`Feature`] contributes tools and sections of the prompt. Features never call each other; they
 //! share only the journal and the files. Contributing only reads; only the tools of a feature change
 //! anything. A new feature is its module and one line in [`all`].
+//!
+//! Effects: lists a folder of the workspace; its modules read files and offer tools.
 
 mod base;
 mod context;

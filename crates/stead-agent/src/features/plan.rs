@@ -1,4 +1,6 @@
 //! Plan mode: its tools, and when to use them. The gate and the files enforce it.
+//!
+//! Effects: none here; a tool that it offers writes the plan, a file of the workspace.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

@@ -1,4 +1,6 @@
 //! The `execute` tool and the section about commands.
+//!
+//! Effects: none here; the tool that it offers starts processes.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

@@ -1,4 +1,6 @@
 //! Skills: instructions that the agent loads when it needs them.
+//!
+//! Effects: reads files of the workspace, and keeps catalogues in memory.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

@@ -1,4 +1,6 @@
-//! The todo list of a session.
+//! The todos feature: the tool for the todo list of a session, and when to use it.
+//!
+//! Effects: none; only its signature is async.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

@@ -1,4 +1,6 @@
 //! The answer of a hook: one JSON object, with Stead's field names or those of other harnesses.
+//!
+//! Effects: none.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};

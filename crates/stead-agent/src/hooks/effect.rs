@@ -1,4 +1,7 @@
-//! The effect of an answer. It depends only on what the hook declared and what the event allows.
+//! The effect of a hook's answer. It depends only on what the hook declared and what the event
+//! allows.
+//!
+//! Effects: none.
 
 use super::answer::{HookAnswer, HookDecision, RequestPatch};
 use serde_json::Value;

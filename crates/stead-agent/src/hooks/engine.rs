@@ -1,6 +1,8 @@
 //! The hooks of an agent, asked one after another about an event.
 //!
 //! Collects results and records nothing: the caller appends [`HookResults::runs`] to the journal.
+//!
+//! Effects: asks hooks, waits for the signals of the run, and reads the clock.
 
 use super::ask::{HookContext, HookFailure, ask_hook};
 use super::effect::{

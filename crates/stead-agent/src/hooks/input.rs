@@ -1,5 +1,7 @@
 //! The JSON object that a hook reads about an event. Pure: [`run_hooks`](super::run_hooks) collects
 //! the facts.
+//!
+//! Effects: none.
 
 use super::effect::HookChange;
 use serde_json::{Map, Value, json};

@@ -8,7 +8,7 @@
 //!
 //! [`run_hooks`] is called by the run and collects the facts, `engine` asks the hooks of an event one
 //! after another, `ask` runs the program, request, model or agent of one hook, and `answer` and
-//! `effect` read its answer. Only `ask` does I/O besides the journal.
+//! `effect` read its answer. Only `ask` reaches programs, other machines and models.
 //!
 //! A hook reads one JSON object. It always has `event, session, run, agent, user, cwd`, and besides
 //! them:
@@ -31,6 +31,8 @@
 //!
 //! The object also has the names that hooks of other harnesses look for (`hook_event_name`,
 //! `tool_input`, …).
+//!
+//! Effects: none here; its modules ask hooks, append to the journal, and tell the listener.
 
 mod answer;
 mod ask;

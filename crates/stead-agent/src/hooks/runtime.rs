@@ -1,4 +1,6 @@
-//! What hooks need from the process that runs them.
+//! The runtime of hooks: what they need from the process that runs them.
+//!
+//! Effects: none here; implementations of its trait run agents.
 
 use crate::DelegationBounds;
 use futures_util::future::BoxFuture;

@@ -1,4 +1,6 @@
 //! Parsing of dates and times from people and models. Days are in UTC, as in journals.
+//!
+//! Effects: none.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;

@@ -3,6 +3,8 @@
 //! An entry is rendered whole, with thinking and the arguments of calls, because a search must find
 //! everything that the journal has. Other renderings of a conversation leave out or cut what their
 //! readers do not need: archives, summaries, the extraction of facts, and the command line.
+//!
+//! Effects: none.
 
 use std::collections::HashSet;
 use stead_core::{Ask, Block, CallIntent, CallResult, Entry, JournalLine, ToolKind};

@@ -2,6 +2,8 @@
 //!
 //! Each search first updates the index with what changed since the last one. Nothing else updates
 //! it, and it can be deleted at any time.
+//!
+//! Effects: reads journals, updates and asks the search index, and asks the embedding model.
 
 mod dates;
 mod journal;

@@ -1,4 +1,6 @@
 //! Offloading of media: images, documents and sounds. Equal content is stored once.
+//!
+//! Effects: writes files of the workspace.
 
 use super::{MAX_INLINE_BYTES, Offload, OffloadFailure};
 use base64::Engine;

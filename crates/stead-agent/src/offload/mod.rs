@@ -9,6 +9,8 @@
 //!
 //! The folder is part of the tree: the agent can read and search it, but not change it. It is
 //! removed with its session, and its size is limited.
+//!
+//! Effects: writes files of the workspace.
 
 mod cleanup;
 mod copy;

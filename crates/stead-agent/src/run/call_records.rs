@@ -1,4 +1,6 @@
 //! What is recorded about tool calls besides their intents, and what listeners are told of it.
+//!
+//! Effects: appends to the journal, tells the listener, and writes offloaded files.
 
 use super::caller::{SKIPPED_TEXT, ToolCaller, is_begun};
 use super::stop::RunStop;

@@ -1,4 +1,6 @@
 //! The tool calls of one step: each is admitted by the gate, executed, and recorded.
+//!
+//! Effects: asks hooks, runs tool calls, appends to the journal, and tells the listener.
 
 use super::call_records::{file_name, parent_of};
 use super::conversation::Conversation;

@@ -1,4 +1,6 @@
 //! The journal of a run: what happens is recorded here, and listeners are told.
+//!
+//! Effects: appends to the journal, and tells the listener.
 
 use super::{Listener, RunSignals};
 use crate::session::SessionWriter;

@@ -13,6 +13,8 @@
 //! lends them to a [`ToolCaller`](caller::ToolCaller) for the tool calls of a step, a
 //! [`ModelCaller`](model_call::ModelCaller) for a call of the model, and a
 //! [`Compactor`](compaction::Compactor) when the context is full.
+//!
+//! Effects: carries out the run, tells the listener, queues memory jobs, and collects garbage.
 
 mod call_records;
 mod caller;

@@ -1,4 +1,6 @@
 //! One call of the model: request, stream, reply on record.
+//!
+//! Effects: asks hooks and the model, appends to the journal, tells the listener, logs usage.
 
 use super::compaction::Compactor;
 use super::conversation::Conversation;

@@ -1,5 +1,7 @@
 //! Nested calls as data: the link between a running call and the loop that carries out the calls it
 //! makes, and the queues of these calls.
+//!
+//! Effects: memory only.
 
 use super::caller::FinishedCall;
 use super::stop::RunStop;

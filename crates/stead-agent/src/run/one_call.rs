@@ -1,7 +1,9 @@
-//! Single tool calls, and turn setups, outside any recorded session.
+//! Single tool calls and turn setups outside any recorded session, and verdicts of the gate.
 //!
 //! A single call runs in a session whose journal is kept in memory and then dropped. Gate, hooks and
 //! approvals are those of every other session.
+//!
+//! Effects: runs a tool call with its journal in memory; reads grants and files of the workspace.
 
 use super::caller::ToolCaller;
 use super::conversation::Conversation;

@@ -1,4 +1,6 @@
 //! The start of a run: checks before anything is recorded, then the entries that open the run.
+//!
+//! Effects: asks hooks, takes the lock or lease, appends to the journal, and tells the listener.
 
 use super::conversation::Conversation;
 use super::journal::RunJournal;

@@ -1,4 +1,6 @@
-//! How a run is carried out.
+//! The options of a run: how it is carried out.
+//!
+//! Effects: none.
 
 use crate::{ApprovalPolicy, Budget, MessageQueue};
 use std::fmt;

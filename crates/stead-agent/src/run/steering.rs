@@ -1,4 +1,6 @@
 //! Steering: messages that reach a run while it goes on.
+//!
+//! Effects: takes messages, asks hooks, appends to the journal, and tells the listener.
 
 use super::driver::ActiveRun;
 use super::stop::RunStop;

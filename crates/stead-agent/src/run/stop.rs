@@ -1,4 +1,6 @@
 //! Why a run ends early, and how it ended.
+//!
+//! Effects: none.
 
 use super::signals::HaltReason;
 use crate::{AgentError, BudgetError, HookStop, StopCause};

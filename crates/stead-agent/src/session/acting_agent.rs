@@ -1,4 +1,6 @@
 //! Which agent of the workspace acts in a session.
+//!
+//! Effects: reads files of the workspace, and connects models.
 
 use crate::session_models::ModelChoice;
 use crate::{Agent, AgentError};

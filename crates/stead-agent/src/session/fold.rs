@@ -1,4 +1,6 @@
 //! The folded journal of a session.
+//!
+//! Effects: memory only.
 
 use std::sync::Arc;
 use stead_core::{Entry, FoldError, JournalLine, SessionState};

@@ -1,8 +1,10 @@
-//! One conversation of an agent.
+//! Sessions: each is one conversation of an agent.
 //!
 //! A [`Session`] joins the folded journal ([`fold`]), the agent that acts ([`acting_agent`]) and the
 //! permissions of the conversation ([`permissions`]). Between runs it holds no lock. Whatever
 //! changes the journal opens it first, as a [`SessionWriter`]; the `run` module carries out runs.
+//!
+//! Effects: reads the journal, tries the session's lock or lease, and asks the model's endpoint.
 
 mod acting_agent;
 mod files;

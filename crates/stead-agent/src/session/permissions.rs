@@ -1,4 +1,6 @@
 //! The permissions of a session, as the gate is told them.
+//!
+//! Effects: reads grants from the store, and updates state that subagents share, in memory.
 
 use super::Session;
 use crate::admission::{CallGate, GateContext};

@@ -1,4 +1,6 @@
 //! The bounds of subagents: what they may do, and where their work comes from.
+//!
+//! Effects: none.
 
 use stead_core::{
     ChildFiles, PermissionCeiling, PlanStage, SessionChange, SessionId, SetEntry, SubagentOrigin,

@@ -1,4 +1,6 @@
 //! Notices about tasks of subagents that ended.
+//!
+//! Effects: memory only.
 
 use super::{Subagents, TaskRecord};
 use std::collections::BTreeSet;

@@ -4,6 +4,8 @@
 //! the ceiling of its parent. The parent may wait for it; if it waits for too long, the task goes
 //! on in the background. The parent is told about the end of a task once: by the result of the
 //! call, or by a notice before the next request to the model.
+//!
+//! Effects: starts, awaits and stops tasks, and reads their records.
 
 mod bounds;
 mod finished;

@@ -1,4 +1,6 @@
 //! Updates of task records after a process ended, or after another process continued a task.
+//!
+//! Effects: reads journals and files of the workspace, writes task records, and reads the clock.
 
 use super::run_task::fit_schema;
 use super::{Subagents, TaskRecord, TaskRecordError, TaskStatus};

@@ -3,6 +3,8 @@
 //! The file is a map from task id to record, with the field names of AgentScope. Everything in it
 //! can be derived from the journals of both sessions; the file makes the state of tasks quick to
 //! look up.
+//!
+//! Effects: reads and writes one file of the workspace, and caches it in memory.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

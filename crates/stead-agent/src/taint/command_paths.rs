@@ -1,4 +1,6 @@
 //! The paths that a command line names, as far as they can be told before it runs.
+//!
+//! Effects: none.
 
 use stead_shell::{CommandTarget, TargetRole, command_targets};
 use stead_vfs::VPath;

@@ -1,4 +1,6 @@
 //! What the output of a command may contain: words of other machines and programs, or only files.
+//!
+//! Effects: none.
 
 use super::command_paths::{NamedPath, PathCertainty, PathForm};
 use crate::commands::workspace_path;

@@ -3,6 +3,8 @@
 //! A mark names a file and the hash of its content. A file is tainted while it has that content: a
 //! person, or a call that is not tainted, who changes it makes it their own. A folder that a
 //! tainted command made is marked as a whole.
+//!
+//! Effects: reads files of the workspace, and reads and writes one document of the store.
 
 use crate::shared_document;
 use serde::{Deserialize, Serialize};

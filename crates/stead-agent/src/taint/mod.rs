@@ -4,6 +4,8 @@
 //! a call runs and settled after it: it adds the origins to the result, and marks the files that a
 //! tainted call wrote ([`files`]). [`prompt_sources`] are the files that a tainted session must ask
 //! about, [`records`] those of other sessions.
+//!
+//! Effects: none.
 
 mod call;
 mod command_paths;

@@ -1,5 +1,7 @@
 //! The files from which later prompts are made, of every user. A change to them affects later
 //! sessions, so a tainted session must ask first.
+//!
+//! Effects: none.
 
 use super::command_paths::{NamedPath, PathCertainty};
 use stead_core::{AccessKind, PathAccess};

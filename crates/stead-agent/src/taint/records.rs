@@ -1,6 +1,8 @@
 //! Detects tool output that shows records of other sessions. A search that starts above the folder
 //! of the records finds them, too, and untrusted content of one session must not become trusted in
 //! another.
+//!
+//! Effects: reads the journals of other sessions.
 
 use super::command_source::{FileRead, ReadExtent};
 use std::collections::BTreeSet;

@@ -3,6 +3,8 @@
 //! The log of a run has the state of every path before and after each operation. Undo uses the
 //! first and the last of these: if the file still is as the run left it, it is restored to the
 //! state before the run. If it is anything else, it was changed since, and nothing is undone.
+//!
+//! Effects: reads the journal, and reads and writes the undo log and files of the workspace.
 
 mod plan;
 

@@ -1,4 +1,6 @@
 //! The plan of an undo, and the comparison of file states.
+//!
+//! Effects: none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use stead_core::RunId;

@@ -1,4 +1,6 @@
 //! Rebuilding the usage log from the journals.
+//!
+//! Effects: reads the journals of all sessions, rewrites the usage log, and reads the clock.
 
 use super::UsageLog;
 use super::record::{Purpose, UsageRecord};

@@ -1,4 +1,6 @@
 //! One call of a model, as a line of the usage log.
+//!
+//! Effects: the clock, for the time of a new record.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
 //! Sums of usage records.
+//!
+//! Effects: none.
 
 use super::UsageRecord;
 use jiff::civil::Date;

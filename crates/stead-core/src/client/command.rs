@@ -1,4 +1,6 @@
-//! Commands to a session.
+//! The commands that clients send to a session, and their receipts.
+//!
+//! Effects: none.
 
 use crate::{
     AfterAnswer, ApprovalReply, Block, InputId, Origin, RunId, SessionChange, SessionId, SetEntry,

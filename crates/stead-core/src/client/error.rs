@@ -1,4 +1,6 @@
-//! Why a command or a subscription failed.
+//! The error of a client: why a command or a subscription failed.
+//!
+//! Effects: none.
 
 use crate::{Hint, SessionId};
 

@@ -1,4 +1,6 @@
 //! Events of a subscription, and their ids.
+//!
+//! Effects: none.
 
 use crate::{Event, JournalLine};
 use std::fmt;

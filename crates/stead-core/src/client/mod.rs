@@ -8,6 +8,8 @@
 //! - A subscription is gap-free: every journal entry after its [`Cursor`] arrives once, in order.
 //!   Live events come in between and may be lost; the next entry replaces those since the one
 //!   before.
+//!
+//! Effects: those of its implementations.
 
 mod command;
 mod error;

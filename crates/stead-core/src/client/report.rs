@@ -1,4 +1,6 @@
-//! How a run ended, as those who began it are told.
+//! The report of a run: how it ended, as the client that began it is told.
+//!
+//! Effects: none.
 
 use crate::{RunId, RunOutcome, SessionId, Usage, Usd};
 use serde::{Deserialize, Serialize};

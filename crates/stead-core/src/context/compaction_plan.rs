@@ -1,5 +1,7 @@
 //! Planning a compaction: first long arguments of old calls are cut, because they are in files
 //! anyway, then old results, and only then whole messages are replaced by a summary.
+//!
+//! Effects: none.
 
 use super::ContextView;
 use crate::{DroppedCounts, Message, SessionState, TurnMessage};

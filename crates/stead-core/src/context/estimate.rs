@@ -1,5 +1,7 @@
 //! Token estimates for content that no provider has counted yet. They are rather high: compacting a
 //! little early costs less than a refused request.
+//!
+//! Effects: none.
 
 use crate::{Block, Media, Message, ToolSpec};
 use base64::Engine;

@@ -1,5 +1,7 @@
 //! The context: which messages a model is sent, and how many tokens they take. Pure: the driver
 //! carries out the plans made here.
+//!
+//! Effects: none.
 
 mod compaction_plan;
 mod estimate;

@@ -1,4 +1,6 @@
-//! The context of a session's state.
+//! The context of a session: the messages that its state shows a model, and their tokens.
+//!
+//! Effects: none.
 
 use super::{ContextView, RenderedView, VerbatimContent, render_view};
 use crate::state::{ProviderTokenCount, add_cost};

@@ -1,4 +1,6 @@
-//! Rendering a view of a conversation.
+//! Rendering a view of a conversation: the messages that a model is sent after a compaction.
+//!
+//! Effects: none.
 
 use super::message_tokens;
 use crate::{ActiveSkill, Block, Message, ToolCall, ToolResult, TurnMessage};

@@ -1,4 +1,6 @@
 //! Entries of a tool call: its intent and its result.
+//!
+//! Effects: none.
 
 use crate::{Block, NestedCall, RunId, SessionChange, TaintOrigin, TaintOrigins};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
 //! The entry of a compaction.
+//!
+//! Effects: none.
 
 use crate::{ContextView, RunId, Usage, Usd};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
 //! The entry of a hook run.
+//!
+//! Effects: none.
 
 use crate::{NestedCall, RunId};
 use serde::{Deserialize, Serialize};

@@ -22,6 +22,8 @@
 //! A nested call (one that a running tool call makes) has the same entries as a call of the model. Its
 //! name and arguments are in no answer, so its first entry (`call`, `ask`, `result`, or a `hook` that
 //! changed its arguments) has them, with the call that made it: [`NestedCall`].
+//!
+//! Effects: none.
 
 mod call;
 mod compaction;

@@ -1,4 +1,6 @@
 //! Nested calls: calls that a running tool call makes.
+//!
+//! Effects: none.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

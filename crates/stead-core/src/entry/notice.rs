@@ -1,4 +1,6 @@
 //! The entry with which the harness tells the model something.
+//!
+//! Effects: none.
 
 use crate::{RunId, TaintOrigin};
 use serde::{Deserialize, Serialize};

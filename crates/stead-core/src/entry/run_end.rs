@@ -1,4 +1,6 @@
 //! The entry that ends a run.
+//!
+//! Effects: none.
 
 use crate::RunId;
 use serde::{Deserialize, Serialize};

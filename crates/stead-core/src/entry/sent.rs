@@ -1,4 +1,6 @@
 //! The entry of a message that left the session through a channel.
+//!
+//! Effects: none.
 
 use crate::{Block, RunId};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
 //! The entry with which a run begins: an input, and where it came from.
+//!
+//! Effects: none.
 
 use crate::{Block, InputId, RunId, SpendAmount};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
 //! The fold: the effect of each entry on the state.
+//!
+//! Effects: none.
 
 use super::{
     ActiveSkill, CachedTokenEstimate, ProviderTokenCount, SessionState, TurnMessage, add_cost,

@@ -2,6 +2,8 @@
 //!
 //! Settings files and task lists use this tree. The front matter of skills has a dialect of its own
 //! in `stead-skills`, in which every scalar is a text.
+//!
+//! Effects: none.
 
 mod parse;
 mod print;

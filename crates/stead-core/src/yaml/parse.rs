@@ -1,4 +1,6 @@
 //! Parsing a YAML document.
+//!
+//! Effects: none.
 
 use super::YamlValue;
 use serde::Serialize;

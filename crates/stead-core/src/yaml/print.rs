@@ -1,4 +1,6 @@
 //! Printing YAML in a form that all parsers read alike.
+//!
+//! Effects: none.
 
 use super::YamlValue;
 use std::fmt::{self, Write};

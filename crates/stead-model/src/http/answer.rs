@@ -1,4 +1,6 @@
-//! Reading an answer, streamed or whole.
+//! Reading the answer of a model over HTTP, streamed or whole.
+//!
+//! Effects: reads from the network, and the clock.
 
 use super::error::{answer_too_long, network_error};
 use super::{HttpModel, MAX_ANSWER_BYTES};

@@ -1,4 +1,6 @@
-//! The HTTP client and the headers of requests.
+//! The HTTP client and the headers of requests to models and other endpoints.
+//!
+//! Effects: reads root certificates of the machine and proxy variables of the environment.
 
 use super::error::error_chain;
 use crate::ModelError;

@@ -1,4 +1,6 @@
-//! Errors of HTTP models.
+//! Errors of models over HTTP, as [`ModelError`]s.
+//!
+//! Effects: none.
 
 use super::MAX_ANSWER_BYTES;
 use crate::ModelError;

@@ -1,4 +1,6 @@
-//! Conditions on the messages that a model was sent.
+//! The conditions of a script on the messages that the model was sent.
+//!
+//! Effects: none.
 
 use serde::Deserialize;
 use std::ops::Range;

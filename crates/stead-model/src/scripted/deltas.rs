@@ -1,4 +1,6 @@
-//! Splitting texts into the pieces in which they arrive.
+//! Splitting the texts of a script into the pieces in which they arrive.
+//!
+//! Effects: none.
 
 use crate::Delta;
 use std::num::NonZeroUsize;

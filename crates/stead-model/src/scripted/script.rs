@@ -1,4 +1,7 @@
-//! The format of a script. Parsing is pure; every mistake is reported with its line and column.
+//! The format of a model's script. Parsing is pure; every mistake is reported with its line and
+//! column.
+//!
+//! Effects: memory only: counts how often a failure is still to occur.
 
 use super::condition::Condition;
 use super::deltas;

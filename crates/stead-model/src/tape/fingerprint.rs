@@ -1,5 +1,7 @@
 //! Fingerprints of requests: enough to find an answer and to describe a difference, without the
 //! content.
+//!
+//! Effects: none.
 
 use crate::Request;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
-//! The Anthropic Messages API.
+//! The wire of Anthropic's Messages API.
+//!
+//! Effects: none.
 
 mod decode;
 

@@ -1,4 +1,6 @@
 //! Parsing the arguments of a tool call: limited in size, and strict.
+//!
+//! Effects: none.
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};

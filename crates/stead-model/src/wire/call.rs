@@ -1,4 +1,6 @@
 //! Completing a tool call at the end of an answer.
+//!
+//! Effects: none.
 
 use super::args::parse_args;
 use stead_core::{StopReason, ToolCall};

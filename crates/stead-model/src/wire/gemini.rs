@@ -3,6 +3,8 @@
 //! Calls have no ids here: a response belongs to the call of the same name and position, so none
 //! are sent. Thought signatures may be attached to thoughts, calls and texts; that of a text is
 //! kept as an empty thought right after it.
+//!
+//! Effects: none.
 
 mod decode;
 #[cfg(test)]

@@ -1,4 +1,6 @@
 //! Writing JSON into a request body.
+//!
+//! Effects: none.
 
 use serde::Serialize;
 

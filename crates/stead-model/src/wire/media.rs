@@ -1,4 +1,6 @@
-//! Media, by what a provider can do with them.
+//! Media in requests: the form in which each is sent, and what a model is not shown.
+//!
+//! Effects: none.
 
 use super::placeholder;
 use crate::{Abilities, Ability};

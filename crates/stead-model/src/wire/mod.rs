@@ -1,4 +1,6 @@
 //! Wires: pure functions between our types and a provider's bytes. No I/O.
+//!
+//! Effects: memory only: caches the encoded messages of a request.
 
 pub(crate) mod anthropic;
 pub(crate) mod args;

@@ -1,6 +1,8 @@
 //! Names and ids in a form that providers accept. History may come from another wire, or from a
 //! model that invented a tool, and one invalid character would make the provider refuse the whole
 //! request.
+//!
+//! Effects: none.
 
 use std::borrow::Cow;
 use std::fmt::Write;

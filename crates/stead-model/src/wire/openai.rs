@@ -1,4 +1,6 @@
-//! OpenAI Chat Completions, and everything compatible with it.
+//! The wire of OpenAI's Chat Completions, and of everything compatible with it.
+//!
+//! Effects: none.
 
 mod decode;
 

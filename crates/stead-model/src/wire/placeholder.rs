@@ -1,4 +1,6 @@
 //! Texts in place of content that cannot be sent.
+//!
+//! Effects: none.
 
 use stead_core::Media;
 

@@ -2,6 +2,8 @@
 //!
 //! Nothing is stored at the provider (`store: false`): reasoning is sent as encrypted content,
 //! which is returned with its id so that the model continues its thought from step to step.
+//!
+//! Effects: none.
 
 mod decode;
 #[cfg(test)]

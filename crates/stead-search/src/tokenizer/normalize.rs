@@ -1,4 +1,6 @@
 //! Normalising characters: without case, accents and widths.
+//!
+//! Effects: none.
 
 use unicode_normalization::UnicodeNormalization;
 

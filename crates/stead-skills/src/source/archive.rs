@@ -1,4 +1,6 @@
-//! Archives, which are checked as a whole before any of their files is used.
+//! Archives of skills, which are checked as a whole before any of their files is used.
+//!
+//! Effects: none.
 
 use super::bundle::{Bundle, BundleFile, LinkPolicy};
 use super::{tar, zip};

@@ -1,4 +1,6 @@
-//! The files of a source, held in memory until all of them are checked.
+//! The files of a source of skills, held in memory until all of them are checked.
+//!
+//! Effects: reads files of the tree it is given.
 
 use super::archive::{MAX_ENTRIES, MAX_UNPACKED_BYTES, case_folded};
 use super::{SkillProgress, SourceError};

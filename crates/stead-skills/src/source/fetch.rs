@@ -1,4 +1,6 @@
-//! Fetching the skills of a source.
+//! Fetching skills from a repository, a directory, an archive or a store.
+//!
+//! Effects: reads the local disk and stores, starts `git`, and unpacks on a blocking thread.
 
 use super::archive::{ArchiveFormat, MAX_PACKED_BYTES};
 use super::bundle::{Bundle, BundledSkills};

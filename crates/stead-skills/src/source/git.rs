@@ -1,8 +1,10 @@
-//! Repositories, read with the `git` command.
+//! Repositories of skills, read with the `git` command.
 //!
 //! Nothing is checked out: the commit is fetched into a private bare repository and exported as a
 //! tar, which is read like any other. So no hook, filter, submodule or link of the repository has
 //! any effect.
+//!
+//! Effects: starts `git`, which uses the network, in a temporary folder, and the clock.
 
 use super::SourceError;
 use super::archive::MAX_UNPACKED_BYTES;

@@ -1,4 +1,6 @@
 //! `.stead/skills.json`, the manifest: which sources are installed.
+//!
+//! Effects: reads a file of the workspace.
 
 use super::{SourceError, SourceKind};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,6 @@
-//! The progress of a long operation.
+//! The progress of installing or publishing skills, which another task shows.
+//!
+//! Effects: memory only.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 

@@ -1,4 +1,6 @@
 //! Publishing skills to a store that a team shares.
+//!
+//! Effects: reads the local disk, writes files of the tree it is given, and makes random names.
 
 use super::progress::SkillPhase;
 use super::{Bundle, SkillProgress, SourceError};

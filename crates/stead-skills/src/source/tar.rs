@@ -1,4 +1,6 @@
-//! Reading `.tar`, plain or compressed.
+//! Reading `.tar` archives of skills, plain or compressed.
+//!
+//! Effects: none but reads from the reader it is given.
 
 use super::archive::{ArchiveError, Unpacker, entry_name, max_unpacked_bytes};
 use super::bundle::{Bundle, LinkPolicy};

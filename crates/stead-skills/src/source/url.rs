@@ -1,4 +1,6 @@
-//! Parsing the address of a source.
+//! Parsing the address of a source of skills.
+//!
+//! Effects: none.
 
 use super::{ArchiveFormat, SkillSource, SourceError, SourceKind};
 use serde_json::Value;

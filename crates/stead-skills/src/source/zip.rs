@@ -1,9 +1,12 @@
-//! Reading `.zip`.
+//! Reading `.zip` archives of skills.
 //!
 //! This reader exists for what it refuses. Libraries index entries by name, so that a duplicate name
 //! goes unnoticed, and trust the central directory where the entries themselves say otherwise. Here
-//! every name, size and checksum is read in both and must agree. Only what `zip` writes by default is
-//! accepted: stored or deflated, one disk, no encryption, no 64-bit extension.
+//! name and method are read in both and must agree; size and checksum are those of the central
+//! directory, and the content must have them. Only what `zip` writes by default is accepted: stored
+//! or deflated, one disk, no encryption, no 64-bit extension.
+//!
+//! Effects: none.
 
 use super::archive::{ArchiveError, Unpacker, entry_name, max_unpacked_bytes};
 use super::bundle::Bundle;

@@ -1,5 +1,7 @@
-//! What travels between processes: a message with the bus that sent it and its number, from which
-//! a receiver notices that messages were lost.
+//! The envelope of a bus message between processes: the message, the bus that sent it, and its
+//! number, from which a receiver notices that messages were lost.
+//!
+//! Effects: counts messages in memory; the clock and randomness for the id of a bus.
 
 use super::{Channel, MAX_BUS_MESSAGE_BYTES};
 use bytes::Bytes;

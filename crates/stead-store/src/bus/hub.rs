@@ -1,4 +1,6 @@
-//! The subscribers of one process.
+//! The subscribers of one process to a bus, and the bus that reaches only them.
+//!
+//! Effects: memory only.
 
 use super::{Bus, BusSubscription, Channel, Topic};
 use crate::StoreError;

@@ -3,6 +3,8 @@
 //! Each process has one socket for each topic that it subscribes to, in the topic's folder. A
 //! publisher sends to every socket in that folder, which it lists at most every 20 ms, and when it
 //! hears from a process for the first time: an answer must reach who asked.
+//!
+//! Effects: Unix sockets and their files on the local disk, a task for each socket, and the clock.
 
 use super::envelope::{Continuity, GapDetector, HEADER_BYTES, Numbering};
 use super::hub::{Hub, HubEvent};

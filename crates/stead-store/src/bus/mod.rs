@@ -10,6 +10,8 @@
 //!
 //! A message that is too long for its carrier ([`MAX_BUS_MESSAGE_BYTES`], for PostgreSQL 7,900 bytes
 //! of text) is not carried; subscribers in other processes get [`BusMessage::Lagged`] instead.
+//!
+//! Effects: memory only; its modules send and receive messages.
 
 mod envelope;
 mod hub;

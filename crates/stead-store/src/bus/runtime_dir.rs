@@ -1,6 +1,9 @@
-//! The folder of the sockets: `<runtime dir>/stead-<uid>/<channel><realm>/<pid>-<bus>-<n>.sock`.
+//! The folder of the local bus's sockets:
+//! `<runtime dir>/stead-<uid>/<channel><realm>/<pid>-<bus>-<n>.sock`.
 //!
 //! Whoever can write into it can listen, so it must belong to this user alone.
+//!
+//! Effects: reads and writes the local disk, and probes sockets.
 
 use crate::{Disk, OsDisk, StoreError};
 use rustix::fs::{AtFlags, CWD, FileType};

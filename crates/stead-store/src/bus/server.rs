@@ -1,4 +1,6 @@
-//! A bus over a server: one task that sends, one that listens.
+//! A bus over a server (Redis, PostgreSQL): one task that sends, one that listens.
+//!
+//! Effects: runs tasks that send and listen through a `BusTransport`, and the clock.
 
 use super::envelope::{GapDetector, Numbering};
 use super::hub::{Hub, HubEvent};

@@ -1,4 +1,6 @@
-//! Versioned documents.
+//! The contract for documents: versioned values under keys, changed by compare-and-set.
+//!
+//! Effects: those of its implementations; the clock and randomness in `DocVersion::fresh`.
 
 use super::{FencingToken, Space};
 use crate::StoreError;

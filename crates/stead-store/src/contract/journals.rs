@@ -1,4 +1,6 @@
-//! Append-only logs of lines.
+//! The contract for journals: append-only logs of lines.
+//!
+//! Effects: those of its implementations.
 
 use super::{FencingToken, Space};
 use crate::StoreError;

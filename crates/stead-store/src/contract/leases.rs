@@ -1,4 +1,6 @@
-//! Leases: the right to write something until a deadline.
+//! The contract for leases: the right to write something until a deadline.
+//!
+//! Effects: those of its implementations.
 
 use super::Space;
 use crate::StoreError;

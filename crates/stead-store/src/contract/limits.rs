@@ -1,4 +1,7 @@
-//! Limits that every backend enforces with the same errors, before anything is sent.
+//! Limits of documents and journal lines, which every backend enforces with the same errors before
+//! anything is sent.
+//!
+//! Effects: none.
 
 use super::{Document, DocumentChange, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES};
 use crate::StoreError;

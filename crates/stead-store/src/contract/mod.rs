@@ -4,6 +4,8 @@
 //! local journals are files of their own ([`FileSessions`](crate::FileSessions)). One conformance
 //! suite (`stead_testkit::store_suite`) runs on every backend. There is no read-modify-write without
 //! a version: each change names the state it expects.
+//!
+//! Effects: those of its implementations.
 
 mod documents;
 mod journals;

@@ -1,4 +1,6 @@
-//! Durable queues: each job is delivered at least once, to one worker at a time.
+//! The contract for durable queues: each job is delivered at least once, to one worker at a time.
+//!
+//! Effects: those of its implementations.
 
 use super::Space;
 use crate::StoreError;

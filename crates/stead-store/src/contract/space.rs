@@ -1,4 +1,6 @@
 //! Spaces: isolated parts of a store.
+//!
+//! Effects: none.
 
 use sha2::{Digest, Sha256};
 use std::fmt;

@@ -1,4 +1,6 @@
-//! Documents as files.
+//! The documents of the file store: one file for each.
+//!
+//! Effects: reads and writes documents on the local disk.
 
 use super::leases::check_fence;
 use super::locked_folder::{LockedFolder, SpaceSubfolder};

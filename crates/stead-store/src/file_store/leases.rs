@@ -1,4 +1,6 @@
-//! Leases as small files that are never removed.
+//! The leases of the file store: small files that are never removed.
+//!
+//! Effects: reads and writes leases on the local disk, and the clock.
 
 use super::locked_folder::{LockedFolder, SpaceSubfolder};
 use super::{FileStore, names, now_ms};

@@ -9,6 +9,8 @@
 //!
 //! Each operation holds one lock per space. A multi-step operation is recorded in `pending.json`
 //! before its first step, and the next process that takes the lock completes it.
+//!
+//! Effects: reads and writes the local disk on blocking threads, and the clock.
 
 mod documents;
 mod leases;

@@ -1,4 +1,6 @@
-//! Encoding any text as a file name.
+//! The file names of the file store: any text, encoded as a file name.
+//!
+//! Effects: none.
 
 use crate::Space;
 use sha2::{Digest, Sha256};

@@ -1,4 +1,6 @@
-//! Queues: one file with the jobs of a queue, and a file for each payload.
+//! The queues of the file store: one file with the jobs of a queue, and a file for each payload.
+//!
+//! Effects: reads and writes queues on the local disk, and the clock.
 
 use super::locked_folder::{LockedFolder, SpaceSubfolder};
 use super::{FileStore, names, now_ms};

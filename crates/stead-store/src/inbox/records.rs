@@ -1,4 +1,6 @@
 //! The documents of an inbox, as pure data: the counter, the remembered keys, the outcomes.
+//!
+//! Effects: none.
 
 use super::{InputOutcome, REMEMBERED_INPUTS};
 use crate::StoreError;

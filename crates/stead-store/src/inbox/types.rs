@@ -1,4 +1,6 @@
-//! What an inbox takes, gives and refuses.
+//! The types of a session's inbox: rows, outcomes and errors.
+//!
+//! Effects: none.
 
 use super::MAX_WAITING_INPUTS;
 use crate::StoreError;

@@ -1,4 +1,6 @@
 //! A line log as one text file.
+//!
+//! Effects: locks, reads and writes one file of the local disk.
 
 use super::{LineLog, RewriteLines};
 use crate::sessions::make_dirs;

@@ -1,4 +1,6 @@
-//! The jobs of one queue, without their payloads.
+//! The state of one queue as pure data: its jobs, without their payloads.
+//!
+//! Effects: none.
 
 use super::add_ms;
 use serde::{Deserialize, Serialize};

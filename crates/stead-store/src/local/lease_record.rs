@@ -1,4 +1,6 @@
-//! The state of one lease.
+//! The state of one lease as pure data: token, holder and deadline.
+//!
+//! Effects: none.
 
 use super::add_ms;
 use crate::{AcquireOutcome, Claim, FencingToken, Lease};

@@ -2,6 +2,8 @@
 //!
 //! There is no I/O and no clock: the caller passes the time, in milliseconds since any fixed
 //! moment.
+//!
+//! Effects: none.
 
 mod jobs;
 mod lease_record;

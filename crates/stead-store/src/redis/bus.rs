@@ -1,4 +1,6 @@
-//! The bus over Redis' `PUBLISH`.
+//! The bus of the Redis store, over `PUBLISH`.
+//!
+//! Effects: publishes and listens on the Redis server.
 
 use super::connection::RedisLink;
 use crate::bus::{BusFault, BusListener, BusTransport, Channel, Envelope};

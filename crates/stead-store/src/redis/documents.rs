@@ -1,4 +1,6 @@
-//! Documents as hashes, with their keys in one sorted set.
+//! The documents of the Redis store: hashes, with their keys in one sorted set.
+//!
+//! Effects: reads and writes documents on the Redis server.
 
 use super::{RedisStore, lex_range_start, limit, number, text, with_lease_name};
 use crate::contract::check_changes;

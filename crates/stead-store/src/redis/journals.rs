@@ -1,4 +1,6 @@
-//! Journals as lists.
+//! The journals of the Redis store: lists of lines.
+//!
+//! Effects: reads and writes journals on the Redis server.
 
 use super::{RedisStore, ScriptReply, lex_range_start, limit, number, text, with_lease_name};
 use crate::contract::check_lines;

@@ -1,4 +1,7 @@
-//! Leases as hashes that never expire, because the token must outlive the holder.
+//! The leases of the Redis store: hashes that never expire, because the token must outlive the
+//! holder.
+//!
+//! Effects: reads and writes leases on the Redis server.
 
 use super::{RedisStore, millis, number, text};
 use crate::{AcquireOutcome, Claim, FencingToken, Lease, Leases, Space, StoreError};

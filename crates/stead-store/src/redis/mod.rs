@@ -16,6 +16,8 @@
 //! With weaker settings a server that crashes may lose its last writes. The loss is detected: line
 //! numbers are counted, and tokens and ids are never below the current time, so that none is issued
 //! twice.
+//!
+//! Effects: connects to the Redis server and runs scripts there.
 
 mod bus;
 mod connection;

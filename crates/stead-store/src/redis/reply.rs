@@ -1,4 +1,6 @@
-//! Replies of scripts.
+//! Reading the replies of the scripts that run on the Redis server.
+//!
+//! Effects: none.
 
 use crate::StoreError;
 use bytes::Bytes;

@@ -1,4 +1,6 @@
-//! The scripts that run on the server, one for each operation, so that each is atomic.
+//! The scripts that run on the Redis server, one for each operation, so that each is atomic.
+//!
+//! Effects: none.
 
 use redis::Script;
 

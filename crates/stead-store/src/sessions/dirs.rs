@@ -1,4 +1,6 @@
-//! Directories of sessions, and modification times.
+//! Creating folders for sessions and logs, and reading modification times.
+//!
+//! Effects: creates, opens and syncs folders of the local disk.
 
 use crate::{Disk, open_dir};
 use rustix::fs::CWD;

@@ -5,6 +5,8 @@
 //! agents/<agent>/sessions/sessions.jsonl         index, derived
 //! agents/<agent>/context/<session>/agent_state.json   snapshot, derived
 //! ```
+//!
+//! Effects: reads and writes the local disk: journals, their locks, the index and snapshots.
 
 use super::dirs::{make_durable_dir, modified_ms};
 use super::group_sync::GroupSync;

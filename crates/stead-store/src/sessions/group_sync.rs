@@ -1,4 +1,6 @@
-//! Group commit: many waiters share one sync.
+//! Group commit: many writers that wait for the disk share one sync.
+//!
+//! Effects: runs the given sync on a blocking thread; waits in memory for others.
 
 use std::io;
 use std::sync::Arc;

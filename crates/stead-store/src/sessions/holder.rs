@@ -1,4 +1,6 @@
 //! The process that holds a session, and whether it is still alive.
+//!
+//! Effects: reads `/proc` (and caches the machine's id), the clock and randomness.
 
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;

@@ -3,6 +3,8 @@
 //! It is an advisory lock on the journal file itself, so the kernel releases it however the holder
 //! ends, and nothing is written to hold it. The holder is looked up in the kernel only when another
 //! process is refused.
+//!
+//! Effects: locks a journal file, reads `/proc` to find the holder, and the clock.
 
 use crate::{Holder, LockWait, StoreError};
 use rustix::fs::FlockOperation;

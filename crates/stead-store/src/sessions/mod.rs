@@ -1,4 +1,6 @@
 //! The contract for keeping sessions, and its implementations.
+//!
+//! Effects: those of its implementations.
 
 mod dirs;
 mod files;

@@ -1,4 +1,6 @@
 //! Pages of a listing of sessions.
+//!
+//! Effects: none.
 
 use crate::SessionSummary;
 use serde::{Deserialize, Serialize};

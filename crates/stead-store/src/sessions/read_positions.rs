@@ -1,4 +1,6 @@
 //! Where reading of journals ended, so that it can go on there.
+//!
+//! Effects: memory only.
 
 use super::Position;
 use std::collections::HashMap;

@@ -1,4 +1,6 @@
 //! The snapshot of a session: a copy of its state for people and other programs.
+//!
+//! Effects: writes a snapshot to the local disk.
 
 use super::dirs::make_dirs;
 use crate::{Disk, Position, open_dir};

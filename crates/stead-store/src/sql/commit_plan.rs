@@ -1,4 +1,6 @@
 //! The effect of a commit on each key: the expected state before and the state after. No I/O.
+//!
+//! Effects: none.
 
 use crate::contract::{DocVersion, Document, DocumentChange, Expected};
 use std::collections::BTreeMap;

@@ -2,6 +2,8 @@
 //!
 //! The statement first locks the rows that must exist, and writes only if all of them do. A key
 //! that must be absent needs no lookup: inserting it fails if it exists.
+//!
+//! Effects: none.
 
 use super::commit_plan::{CommitPlan, KeyOutcome};
 use super::driver::Statement;

@@ -1,4 +1,6 @@
 //! Differences between the SQL of the databases.
+//!
+//! Effects: none.
 
 use std::borrow::Cow;
 

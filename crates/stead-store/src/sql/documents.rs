@@ -1,4 +1,6 @@
-//! Documents in a table.
+//! The documents of the SQL store, in a table.
+//!
+//! Effects: reads and writes documents in the database.
 
 use super::commit_plan::{CommitPlan, FoundVersions, KeyChange, KeyOutcome};
 use super::cte_commit::CteCommit;

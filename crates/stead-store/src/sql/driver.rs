@@ -1,4 +1,6 @@
 //! The interface to a database: statements, alone or in a transaction.
+//!
+//! Effects: those of its implementations; `finish` ends a transaction.
 
 use crate::StoreError;
 use futures_util::future::BoxFuture;

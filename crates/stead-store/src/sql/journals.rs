@@ -1,8 +1,10 @@
-//! Journals in two tables: one row for each journal, one for each line.
+//! The journals of the SQL store, in two tables: one row for each journal, one for each line.
 //!
 //! The end of a journal is its last line and is stored nowhere else. The line number is part of the
 //! key, so two appends after the same line cannot both succeed, and most appends are one statement:
 //! a line is inserted if the lease is held and the previous line exists.
+//!
+//! Effects: reads and writes journals in the database.
 
 use super::SqlStore;
 use super::driver::{DbFault, SqlRow, Statement, TransactionKind, Tx, finish};

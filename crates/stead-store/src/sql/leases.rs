@@ -1,4 +1,7 @@
-//! Leases in a table. A row stays when its lease is released, so that its token only grows.
+//! The leases of the SQL store, in a table. A row stays when its lease is released, so that its
+//! token only grows.
+//!
+//! Effects: reads and writes leases in the database.
 
 use super::driver::{DbFault, Statement, TransactionKind, Tx, finish};
 use super::{SqlStore, ms};

@@ -7,6 +7,8 @@
 //! Every operation is one transaction. Conflicts with other transactions and lost connections are
 //! retried for a while ([`retry`]); a retry after a lost response first checks whether the earlier
 //! attempt was applied.
+//!
+//! Effects: connects to the database, and reads and locks rows of it.
 
 mod commit_plan;
 mod cte_commit;

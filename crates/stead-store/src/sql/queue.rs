@@ -1,9 +1,11 @@
-//! Queues in one table.
+//! The queues of the SQL store, in one table.
 //!
 //! A job is ready until it is done or dead; a claimed job is ready again at `due_ms`. `grip`
 //! identifies the current owner: the process that added the job until its first delivery, then the
 //! worker; it is empty after the job was returned. `dedup` is unique in its queue: a hash of the
 //! job's dedup key, or else a unique value.
+//!
+//! Effects: reads and writes queues in the database; the clock and randomness for claim tokens.
 
 mod claim;
 mod enqueue;

@@ -1,4 +1,6 @@
-//! Retries after conflicts and lost connections.
+//! Retries of database operations after conflicts and lost connections.
+//!
+//! Effects: repeats operations on the database, the clock and randomness.
 
 use super::SqlStore;
 use super::driver::DbFault;

@@ -1,4 +1,6 @@
-//! The tables, created and migrated on first use.
+//! The tables of the SQL store, created and migrated on first use.
+//!
+//! Effects: creates and migrates the tables of the database, and reads its limits.
 
 use super::dialect::SqlDialect;
 use super::driver::{DbFault, Statement, TransactionKind, Tx, finish};

@@ -1,4 +1,6 @@
 //! Parsing database URLs, and messages without passwords.
+//!
+//! Effects: none.
 
 use crate::StoreError;
 

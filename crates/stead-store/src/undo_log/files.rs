@@ -4,6 +4,8 @@
 //! agents/<agent>/undo/runs/<session>.<run>.jsonl   the changes of a run, one line each
 //! agents/<agent>/undo/images/<sha256>              the previous contents
 //! ```
+//!
+//! Effects: reads and writes the undo log on the local disk.
 
 use super::{LoggedRun, PreImage, RunKey, UndoLog};
 use crate::sessions::{make_dirs, modified_ms};

@@ -1,4 +1,6 @@
-//! `execute`: runs shell commands in a sandbox.
+//! The `execute` tool: runs shell commands in a sandbox.
+//!
+//! Effects: starts processes in the sandbox, looks up folders, and passes output to a spill.
 
 mod result;
 mod terminal_codes;

@@ -1,4 +1,6 @@
 //! The result of a command, as text for a model.
+//!
+//! Effects: none.
 
 use stead_sandbox::ExecOutcome;
 

@@ -1,4 +1,6 @@
 //! Removes terminal codes from the output of programs.
+//!
+//! Effects: none.
 
 use std::borrow::Cow;
 use std::iter::Peekable;

@@ -1,4 +1,6 @@
-//! `edit_file`.
+//! The `edit_file` tool: replaces exact text in a file.
+//!
+//! Effects: reads and writes files of the workspace.
 
 use super::diff::{CurrentContent, diff, truncate};
 use super::edit_hint;

@@ -1,4 +1,6 @@
-//! Hints about a text that was not found.
+//! Hints of the `edit_file` tool about a text that was not found.
+//!
+//! Effects: none.
 
 use crate::similarity::similarity;
 use std::collections::HashSet;

@@ -1,4 +1,6 @@
-//! `glob_files` and `grep_files`.
+//! The `glob_files` and `grep_files` tools: find files by name, and lines by pattern.
+//!
+//! Effects: reads files of the workspace.
 
 use super::{MAX_OUTPUT_CHARS, explain_error, here, parse_path};
 use crate::title;

@@ -1,4 +1,6 @@
-//! `ls` and `file_info`.
+//! The `ls` and `file_info` tools: list a directory, and describe a file.
+//!
+//! Effects: reads files of the workspace.
 
 use super::{FILE_PATH, GLOB_FILES, explain_error, here, media, parse_path};
 use crate::title;

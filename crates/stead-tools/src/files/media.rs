@@ -1,4 +1,6 @@
-//! Types of files by their names.
+//! The types of files by their names, and how each is shown to a model.
+//!
+//! Effects: none.
 
 /// How a file is shown to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

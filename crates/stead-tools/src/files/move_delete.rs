@@ -1,4 +1,6 @@
-//! `delete_file` and `move_file`.
+//! The `delete_file` and `move_file` tools.
+//!
+//! Effects: moves and deletes files of the workspace, and reads them for previews.
 
 use super::diff::{CurrentContent, preview_removal};
 use super::{FILE_PATH, explain_error, parse_path};

@@ -1,4 +1,6 @@
-//! `read_file`.
+//! The `read_file` tool: shows text with line numbers, and media.
+//!
+//! Effects: reads files of the workspace.
 
 use super::media::{self, FileDisplay};
 use super::{FILE_PATH, MAX_OUTPUT_CHARS, explain_error, parse_path};

@@ -1,4 +1,6 @@
-//! `tree`: the files below a directory, as an indented tree.
+//! The `tree` tool: the files below a directory, as an indented tree.
+//!
+//! Effects: reads names of files of the workspace.
 
 use super::{MAX_OUTPUT_CHARS, explain_error, here, parse_path};
 use crate::{CallPlan, Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};

@@ -1,4 +1,6 @@
 //! The newest part of an output, reported at intervals.
+//!
+//! Effects: tells the listener, and the clock.
 
 use std::time::{Duration, Instant};
 

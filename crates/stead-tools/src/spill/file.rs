@@ -1,4 +1,6 @@
 //! The file that takes an output while it is written.
+//!
+//! Effects: writes a file of the session, and counts it against the quota.
 
 use super::{Quota, SpillSite};
 use bytes::Bytes;

@@ -1,7 +1,9 @@
-//! Output of any length, in memory of a fixed size.
+//! Spills: output of any length, in memory of a fixed size.
 //!
 //! A [`Spill`] holds the beginning and the end of what is written to it. What does not fit goes to
 //! a file while it is written, up to a limit. Listeners receive the newest part a few times a second.
+//!
+//! Effects: writes files of the session, and tells the listener.
 
 mod deltas;
 mod file;

@@ -1,5 +1,7 @@
 //! The list of tasks in OpenPaw's format: a version, the time of the last change, and the tasks.
 //! Unknown keys are kept.
+//!
+//! Effects: none.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;

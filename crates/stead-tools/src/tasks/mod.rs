@@ -4,6 +4,8 @@
 //! The file is replaced as a whole, and only if it has not changed since it was read. Otherwise the
 //! writer reads it again and repeats the change, so that no change is lost. A damaged file is never
 //! written.
+//!
+//! Effects: reads and writes the file of the tasks in the workspace, and the clock.
 
 mod list;
 mod tools;

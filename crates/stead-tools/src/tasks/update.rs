@@ -1,4 +1,6 @@
-//! `update_task`.
+//! The `update_task` tool.
+//!
+//! Effects: reads and writes the file of the tasks in the workspace, and the clock.
 
 use super::list::{Status, TaskItem, python_iso};
 use super::tools::{TaskFile, check_length};

@@ -1,4 +1,6 @@
-//! `Bash`.
+//! The `Bash` tool of the title surface.
+//!
+//! Effects: none.
 
 use super::TypedTitleForm;
 use schemars::JsonSchema;

@@ -1,4 +1,6 @@
-//! `Glob` and `Grep`.
+//! The `Glob` and `Grep` tools of the title surface.
+//!
+//! Effects: none.
 
 use super::TypedTitleForm;
 use schemars::JsonSchema;

@@ -3,6 +3,8 @@
 //!
 //! A form only translates arguments. The work is done by the tool it is a form of, which the gate
 //! judges and the journal records under its canonical name.
+//!
+//! Effects: none.
 
 mod command;
 mod find;

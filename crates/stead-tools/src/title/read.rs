@@ -1,4 +1,6 @@
-//! `Read` and `LS`.
+//! The `Read` and `LS` tools of the title surface.
+//!
+//! Effects: none.
 
 use super::TypedTitleForm;
 use schemars::JsonSchema;

@@ -1,4 +1,6 @@
-//! `Write` and `Edit`.
+//! The `Write` and `Edit` tools of the title surface.
+//!
+//! Effects: none.
 
 use super::TypedTitleForm;
 use schemars::JsonSchema;

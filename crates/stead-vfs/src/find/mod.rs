@@ -4,6 +4,8 @@
 //! [`glob`] and [`grep()`]. Names come from [`Vfs::walk`], page by page; then the contents of
 //! matching files are read, several at once and large ones in blocks. Results are produced in their
 //! final order, so the search ends with the first one beyond the limit.
+//!
+//! Effects: reads files of the file system it is given, until the deadline.
 
 mod content;
 mod file_walk;

@@ -1,4 +1,6 @@
-//! Ending a search early.
+//! Ending a search early: when it is cancelled, or at its deadline.
+//!
+//! Effects: waits for the given work, cancellation or the clock.
 
 use crate::search::Bounds;
 use std::future::Future;

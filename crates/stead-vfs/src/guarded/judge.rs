@@ -2,6 +2,8 @@
 //!
 //! A path is judged by its name, by its real path, and by its target. The name is judged first and
 //! alone, before any lookup, so that a denied path gives the same answer whether it exists or not.
+//!
+//! Effects: looks up names and lists folders in the file system below.
 
 use super::with_path;
 use crate::rules::{ProtectedLinks, RuleDecision, Rules};

@@ -12,6 +12,8 @@
 //! - Moving or removing a directory needs the right for everything in it. It is refused as a whole,
 //!   and the error names the directory: it shows that something in it is denied, but not what.
 //! - A caller who may write a file but not read it can find out whether it exists by creating it.
+//!
+//! Effects: reads and writes files of the file system below; caches links in memory.
 
 mod judge;
 mod search;

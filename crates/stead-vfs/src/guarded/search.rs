@@ -1,4 +1,6 @@
 //! Searching behind rules: denied files do not appear in the results or in their number.
+//!
+//! Effects: searches the file system below; counts omitted files in memory.
 
 use super::judge::path_aliases;
 use super::{Guarded, with_path};

@@ -1,4 +1,6 @@
-//! Checking and changing a directory in one step.
+//! The lock of a directory of the local disk, under which it is checked and changed in one step.
+//!
+//! Effects: locks a folder of the local disk, and waits for the lock by the clock.
 
 use super::LocalInner;
 use super::error;

@@ -1,4 +1,6 @@
-//! Conversion of operating system errors.
+//! Conversion of operating system errors to [`VfsError`].
+//!
+//! Effects: none, it only converts errors.
 
 use crate::{PathError, VPath, VfsError};
 use rustix::io::Errno;

@@ -1,4 +1,6 @@
 //! Glob and grep on the local disk.
+//!
+//! Effects: reads the local disk.
 
 use super::LocalInner;
 use super::error;

@@ -1,4 +1,6 @@
-//! Keeping the first results in path order, whatever order they arrive in.
+//! Keeping the first results of a search in path order, whatever order they arrive in.
+//!
+//! Effects: memory only.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

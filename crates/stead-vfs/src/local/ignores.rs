@@ -1,4 +1,6 @@
-//! Reading ignore files by descriptor.
+//! Reading ignore files of the local disk by descriptor.
+//!
+//! Effects: reads ignore files of the local disk.
 
 use super::root;
 use crate::ignores::{IgnoreFiles, Ignores, MAX_IGNORE_FILE_BYTES};

@@ -1,4 +1,6 @@
-//! A directory of the local disk.
+//! The local backend: a directory of the local disk as a file system.
+//!
+//! Effects: reads and writes the local disk, partly on blocking threads; caches line positions.
 
 mod dir_lock;
 mod error;

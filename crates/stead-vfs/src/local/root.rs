@@ -1,8 +1,10 @@
-//! Lookups below the root.
+//! Looking up paths below the root of a local directory.
 //!
 //! The kernel enforces containment: every lookup starts at the open root directory and uses
 //! `openat2` with `RESOLVE_BENEATH`, so that no link leads out, not even one swapped in at the last
 //! moment. What was opened is then used by its descriptor, not by its name.
+//!
+//! Effects: looks up and opens files of the local disk, and creates folders.
 
 use super::error;
 use crate::{FileKind, Stat, VPath, Version, VfsError};

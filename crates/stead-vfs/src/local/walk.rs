@@ -1,9 +1,11 @@
-//! Walking a tree on several threads, by descriptors.
+//! Walking a tree of the local disk on several threads, by descriptors.
 //!
 //! A directory is opened from its parent's descriptor and never through a link, so a tree that
 //! changes during the walk cannot lead it out of the root. Ignore files are opened like any other
 //! file, so a FIFO of that name does not block it. `ignore::WalkParallel` goes by name and has
 //! neither property.
+//!
+//! Effects: reads folders of the local disk on several threads, and the clock.
 
 use super::ignores::{self, IgnoreFileNames};
 use super::root;

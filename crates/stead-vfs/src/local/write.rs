@@ -1,5 +1,7 @@
-//! Changes to the disk. All of them go through `self.disk`, which tests let fail; a comparison and
+//! Changes to the local disk. All go through `self.disk`, which tests let fail; a comparison and
 //! the rename that depends on it happen under the folder's lock (`lock_dir`), across processes.
+//!
+//! Effects: writes, moves and removes files of the local disk; randomness for temporary names.
 
 use super::LocalInner;
 use super::error;

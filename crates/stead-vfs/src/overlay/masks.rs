@@ -1,4 +1,6 @@
-//! The masks: paths at which the lower layer is hidden.
+//! The masks of an overlay: paths at which the lower layer is hidden.
+//!
+//! Effects: reads and writes the file of masks in the upper layer, and caches it in memory.
 
 use crate::{Expect, ReadRange, VPath, Version, Vfs, VfsError};
 use serde::{Deserialize, Serialize};

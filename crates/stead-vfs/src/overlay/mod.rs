@@ -1,4 +1,6 @@
-//! One file system over another.
+//! The overlay: a writable file system over a read-only one.
+//!
+//! Effects: reads files of both layers, and writes those of the upper one.
 
 mod masks;
 mod read;

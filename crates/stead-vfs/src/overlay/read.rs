@@ -1,4 +1,6 @@
-//! Reading through both layers.
+//! Reading through both layers of an overlay.
+//!
+//! Effects: reads files of both layers.
 
 use super::masks::{self, Masks};
 use super::{Overlay, OverlayLayer};

@@ -1,4 +1,6 @@
-//! Writing to the upper layer, and masking the lower one.
+//! Writing to the upper layer of an overlay, and masking the lower one.
+//!
+//! Effects: reads files of both layers, and writes those of the upper one.
 
 use super::masks;
 use super::{Overlay, OverlayLayer};

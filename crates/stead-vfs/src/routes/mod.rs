@@ -1,4 +1,6 @@
-//! Several file systems in one tree.
+//! Routes: several file systems in one tree, by path prefix.
+//!
+//! Effects: reads and writes files of the mounted file systems.
 
 mod fan_out;
 mod read;

@@ -1,4 +1,6 @@
 //! Writing through mounts, and moving between them.
+//!
+//! Effects: writes files of the mounted file systems, and copies between them.
 
 use super::Routes;
 use crate::copy::{self, CopyEndpoint};

@@ -20,6 +20,8 @@
 //!   like any other, and case matters.
 //! - A pattern covers what it matches and everything below: `docs`, `/docs/` and `docs/**` are the
 //!   same.
+//!
+//! Effects: none.
 
 mod path_patterns;
 mod pattern;

@@ -1,4 +1,6 @@
 //! A list of path patterns without operations, for settings that only name files.
+//!
+//! Effects: none.
 
 use super::pattern::PathPattern;
 use crate::VPath;

@@ -1,8 +1,10 @@
-//! The globs of rules.
+//! The path patterns of rules: globs.
 //!
 //! This is not globset: there `[!x]` matches a `/` and `?` matches a byte, so a rule would not
 //! cover what its reader expects. Here a pattern is compared name by name and character by
 //! character.
+//!
+//! Effects: none.
 
 use std::str::Chars;
 

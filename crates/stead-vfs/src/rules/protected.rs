@@ -2,6 +2,8 @@
 //! hold secrets.
 //!
 //! Names are compared without regard to case, because some file systems do so too.
+//!
+//! Effects: none.
 
 use crate::VPath;
 use stead_core::AccessKind;

@@ -1,4 +1,6 @@
-//! Contents that are too large for one document.
+//! Contents of files that are too large for one document of the store, in chunks.
+//!
+//! Effects: reads and writes the store (chunks and their markers), and the clock.
 
 use super::error;
 use super::node::{self, Chunks};

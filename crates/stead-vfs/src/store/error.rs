@@ -1,4 +1,6 @@
-//! Conversion of store errors.
+//! Conversion of store errors to [`VfsError`].
+//!
+//! Effects: none.
 
 use crate::{VPath, VfsError};
 use std::io;

@@ -1,4 +1,4 @@
-//! A file system in the documents of a store.
+//! The store backend: a file system in the documents of a store.
 //!
 //! A node is one document; its key holds its depth and its path, so a directory's entries are one
 //! range of keys. Directories are documents too, except the root, and every entry has an existing
@@ -12,6 +12,8 @@
 //! A large content is stored in chunks under a name of its own, before the node that refers to it.
 //! While no node refers to it, a *marker* exists; contents that a crash leaves are found by their
 //! marker ([`StoreVfs::sweep`]).
+//!
+//! Effects: reads and writes the store (documents); caches versions of directories in memory.
 
 mod chunks;
 mod error;

@@ -1,4 +1,6 @@
-//! The layout of a tree in documents: keys and node metadata.
+//! The layout of a tree in documents of the store: keys and node metadata.
+//!
+//! Effects: none but the clock, for times of change.
 
 use crate::{ContentHash, DirEntry, FileKind, PathError, Stat, VPath, Version, VfsError};
 use bytes::Bytes;

@@ -1,4 +1,6 @@
-//! The directories above a path: expectations of a commit, and a cache of versions.
+//! The directories above a path in the store: expectations of a commit, and a cache of versions.
+//!
+//! Effects: reads the store (documents); caches versions of directories in memory.
 
 use super::StoreVfs;
 use super::node::{self, FileNode, NodeMeta};

@@ -1,4 +1,6 @@
-//! Reading: `stat`, `list`, `read` and `walk`.
+//! Reading from the store: `stat`, `list`, `read` and `walk`.
+//!
+//! Effects: reads the store (documents).
 
 use super::StoreVfs;
 use super::error;

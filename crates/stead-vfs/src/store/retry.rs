@@ -1,4 +1,6 @@
-//! Retries after conflicts with other writers.
+//! Retries of a change in the store after conflicts with other writers.
+//!
+//! Effects: waits by the clock, for a random time.
 
 use std::time::Duration;
 use stead_store::DocVersion;

@@ -1,4 +1,6 @@
-//! Contents that are written in pieces.
+//! Writing contents of files to the store in pieces.
+//!
+//! Effects: reads the stream it is given, and writes the store (chunks).
 
 use super::chunks::{CHUNK_BYTES, INLINE_BYTES, Marker, Uploaded};
 use super::error;

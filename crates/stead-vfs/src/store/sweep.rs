@@ -1,4 +1,6 @@
-//! Removing contents that a crash left.
+//! Removing contents that a crash left in the store.
+//!
+//! Effects: reads and removes documents of the store, and the clock.
 
 use super::chunks::Marker;
 use super::error;

@@ -1,4 +1,6 @@
-//! Moving and removing whole trees.
+//! Moving and removing whole trees in the store.
+//!
+//! Effects: reads, moves and removes documents of the store.
 
 use super::chunks::LeftoverChunks;
 use super::error;

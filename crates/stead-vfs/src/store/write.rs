@@ -1,4 +1,6 @@
-//! Writing files, creating directories, setting mode bits.
+//! Writing files, creating directories and setting mode bits in the store.
+//!
+//! Effects: reads and writes the store (documents).
 
 use super::chunks::{INLINE_BYTES, LeftoverChunks, Uploaded};
 use super::error;

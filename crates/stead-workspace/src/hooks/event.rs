@@ -1,4 +1,6 @@
 //! The events that hooks are asked about.
+//!
+//! Effects: none.
 
 use serde::Deserialize;
 use stead_core::RunOutcome;

@@ -1,4 +1,6 @@
 //! Loading a folder of hooks.
+//!
+//! Effects: reads files of the workspace.
 
 use super::raw::{HandlerKind, RawHandler, RawHook};
 use super::{Handler, HookSpec, Matcher, Program};

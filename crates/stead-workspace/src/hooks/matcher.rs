@@ -1,4 +1,6 @@
 //! Patterns that select the occasions at which a hook is asked.
+//!
+//! Effects: none.
 
 use serde_json::{Value, json};
 use std::fmt;

@@ -1,6 +1,8 @@
 //! Hooks: `hooks/*.yaml`, and the similar files of other layouts.
 //!
 //! This module loads and checks them; `stead-agent` asks them.
+//!
+//! Effects: none here; `load` reads files of the workspace.
 
 mod event;
 mod load;

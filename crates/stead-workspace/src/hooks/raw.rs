@@ -1,4 +1,6 @@
-//! The settings file of a hook, and its checks.
+//! The settings file of a hook as it is written, and its checks.
+//!
+//! Effects: none.
 
 use super::event::HookEventName;
 use super::spec::{Capability, HttpMethod, OnFailure};

@@ -1,4 +1,6 @@
 //! The definition of a hook, the same for every layout.
+//!
+//! Effects: none.
 
 use super::{HookEvent, HookTrigger, Matcher, RunEndFilter};
 use serde::Deserialize;

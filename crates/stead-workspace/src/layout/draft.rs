@@ -1,4 +1,6 @@
-//! A definition that is being loaded.
+//! The draft of a definition: what a layout loads from settings files, with its findings.
+//!
+//! Effects: reads files of the workspace and of the platform.
 
 use super::{LoadCx, ModelUse, Strictness};
 use crate::{

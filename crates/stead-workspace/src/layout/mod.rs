@@ -4,6 +4,8 @@
 //! `load` function reads the settings of a folder and checks them; the draft it returns becomes the
 //! [`Definition`](crate::Definition). The rest of the program asks the table and never matches on
 //! [`Layout`]. Layouts read the files they are given and change nothing.
+//!
+//! Effects: reads files of the workspace.
 
 mod agentscope;
 mod agentscope_py;

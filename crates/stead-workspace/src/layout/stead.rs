@@ -1,5 +1,7 @@
 //! The stead layout: its entry of the table of layouts, and how its settings are read. It reads the
 //! files of the workspace and changes nothing.
+//!
+//! Effects: reads files of the workspace.
 
 use super::project_files::{CLAUDE_FILE, SERVERS_FILE, load_project_files};
 use super::{

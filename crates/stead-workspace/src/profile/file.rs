@@ -1,4 +1,6 @@
 //! The settings file of a profile.
+//!
+//! Effects: none.
 
 use super::merge::canonical_tool;
 use super::{GeneralPurpose, Profile, ProfileKey, ProfileLayer, ProfileSource};

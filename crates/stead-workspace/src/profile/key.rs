@@ -1,4 +1,6 @@
 //! The models that a profile applies to.
+//!
+//! Effects: none.
 
 use std::fmt;
 use std::str::FromStr;

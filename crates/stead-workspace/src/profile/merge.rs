@@ -1,4 +1,6 @@
 //! Merging profiles.
+//!
+//! Effects: none.
 
 use super::{GeneralPurpose, Profile};
 use std::collections::BTreeMap;

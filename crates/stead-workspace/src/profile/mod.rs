@@ -4,6 +4,8 @@
 //! may apply to a model: built-in profiles, then those of the workspace, then those given by the
 //! program; within each group, the most specific comes last. They are merged by [`merge`]: of
 //! single values the later wins, maps merge by key, and lists of excluded tools are united.
+//!
+//! Effects: none.
 
 mod file;
 mod key;

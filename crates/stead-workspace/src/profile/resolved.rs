@@ -1,4 +1,6 @@
 //! The profiles that apply to a model, and their merged settings.
+//!
+//! Effects: none.
 
 use super::{Profile, ProfileKey, excluded_by, merge};
 use crate::{BuiltInSurface, Layout, Surface};

@@ -1,4 +1,6 @@
 //! The system prompt, assembled from typed sections: stable ones first, volatile ones last.
+//!
+//! Effects: none.
 
 mod section;
 mod tag;

@@ -1,4 +1,6 @@
-//! Sections of the prompt.
+//! Sections of the system prompt.
+//!
+//! Effects: none.
 
 use serde::Serialize;
 

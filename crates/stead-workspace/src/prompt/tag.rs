@@ -1,4 +1,6 @@
-//! Text enclosed in tags that it cannot close.
+//! Enclosing text of the system prompt in tags that it cannot close.
+//!
+//! Effects: none.
 
 /// The tags of the prompt's structure, which enclosed text must not close.
 const STRUCTURE: [&str; 9] = [

@@ -1,4 +1,6 @@
-//! All commands and flags; commands with many flags have a file each.
+//! The arguments of all commands; commands with many flags have a file each.
+//!
+//! Effects: none.
 
 mod sessions;
 mod skills;

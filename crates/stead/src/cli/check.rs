@@ -1,4 +1,6 @@
 //! `stead check`: strict validation of a workspace.
+//!
+//! Effects: reads files of the workspace, skills and journals, and prints.
 
 use super::args::{CheckArgs, GlobalArgs};
 use super::env::ProcessEnv;

@@ -1,4 +1,6 @@
 //! `stead demo`: a tour with a scripted model; everything else is real.
+//!
+//! Effects: writes a workspace to the local disk, runs sessions in it, prints, and removes it.
 
 use super::args::{DemoArgs, GlobalArgs, OutputFormat};
 use super::env::ProcessEnv;

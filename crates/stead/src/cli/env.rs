@@ -1,4 +1,6 @@
-//! The environment, read once. No other module reads it.
+//! The environment of the process, read once at the start for all other modules.
+//!
+//! Effects: the environment, and whether the standard streams are terminals.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;

@@ -1,4 +1,6 @@
-//! Errors by exit code, and what to do about them.
+//! The errors of commands, by exit code, and what to do about them.
+//!
+//! Effects: none, except that the message about a missing model looks for a local endpoint.
 
 use super::open_agent::no_model_message;
 use std::fmt::Display;

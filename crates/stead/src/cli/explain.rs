@@ -1,4 +1,6 @@
 //! `stead explain`: the value of a setting, and its origin.
+//!
+//! Effects: reads files of the workspace, and prints.
 
 use super::args::{ExplainArgs, GlobalArgs};
 use super::env::ProcessEnv;

@@ -1,4 +1,6 @@
 //! One run as its client sees it: which events belong to it, and how it ended.
+//!
+//! Effects: none.
 
 use std::sync::Arc;
 use stead::core::{

@@ -1,4 +1,6 @@
 //! `stead gc`: removing old before-images and leftovers.
+//!
+//! Effects: removes undo data, offloaded files, leftovers and old index files, and prints.
 
 use super::args::{GcArgs, GlobalArgs};
 use super::env::ProcessEnv;

@@ -1,4 +1,6 @@
 //! `stead init`: a new workspace.
+//!
+//! Effects: writes a new workspace to the local disk, and prints.
 
 use super::args::{GlobalArgs, InitArgs};
 use super::env::ProcessEnv;

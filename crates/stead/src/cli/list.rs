@@ -1,4 +1,6 @@
 //! `stead list`: the workspaces in a folder, of all layouts.
+//!
+//! Effects: reads folders of the local disk and the workspaces in them, and prints.
 
 use super::args::ListArgs;
 use super::env::ProcessEnv;

@@ -1,4 +1,6 @@
 //! A session of an agent that this process opened, as its clients reach it.
+//!
+//! Effects: hosts sessions in this process, and sends them commands.
 
 use super::args::ApproveMode;
 use super::env::ProcessEnv;

@@ -1,4 +1,6 @@
 //! Log messages of the libraries, enabled by `-v` or `RUST_LOG`.
+//!
+//! Effects: sets the log of the process: standard error, or a file in the cache folder.
 
 use super::env::ProcessEnv;
 use super::error::CliError;

@@ -1,4 +1,6 @@
 //! The command line: parsing, and one module per command.
+//!
+//! Effects: hides the memory of the process, starts log and runtime, and prints.
 
 mod approvals;
 mod args;

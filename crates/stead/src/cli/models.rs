@@ -1,4 +1,6 @@
 //! `stead models`: the providers and models, and what is known about them.
+//!
+//! Effects: reads files of the workspace, asks the endpoint of a model about it, and prints.
 
 use super::args::{GlobalArgs, ModelsArgs};
 use super::env::ProcessEnv;

@@ -1,5 +1,7 @@
 //! Nested calls in transcripts. The conversation has only the calls of the model, so they are read
 //! from the journal.
+//!
+//! Effects: none.
 
 use super::render::{call_line, nested_indent};
 use super::style::Style;

@@ -1,4 +1,6 @@
 //! Opening agents and workspaces according to the flags.
+//!
+//! Effects: opens workspaces and places, looks for a local model endpoint, prints, and the clock.
 
 use super::args::GlobalArgs;
 use super::env::ProcessEnv;

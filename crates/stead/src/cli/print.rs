@@ -7,6 +7,8 @@
 //! sequences. A pipe or a file gets the text unchanged.
 //!
 //! Unlike `println!`, nothing here panics when a pipe is closed or a disk is full.
+//!
+//! Effects: the terminal; it ends the process if standard output cannot be written.
 
 use super::error::CliError;
 use super::style::StyleKey;

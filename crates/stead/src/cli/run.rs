@@ -1,4 +1,6 @@
 //! `stead run`: running one input to its end.
+//!
+//! Effects: reads standard input, runs the session, prints, and starts the memory worker.
 
 use super::args::{GlobalArgs, RunArgs};
 use super::env::ProcessEnv;

@@ -1,4 +1,6 @@
 //! `stead schema`: JSON schemas for editors.
+//!
+//! Effects: prints.
 
 use super::args::{SchemaArgs, SettingsFile};
 use super::print::outln;

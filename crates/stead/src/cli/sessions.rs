@@ -1,4 +1,6 @@
 //! `stead sessions`: listing, showing, changing and exporting sessions.
+//!
+//! Effects: reads, changes and removes sessions, asks the model, writes exports, and prints.
 
 use super::approvals::answerer;
 use super::args::{ExportFormat, GlobalArgs, OutputFormat, SearchBounds, SessionsCommand};

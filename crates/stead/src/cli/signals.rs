@@ -1,4 +1,6 @@
 //! Ctrl-C and termination: the first signal asks the run to stop, the second exits at once.
+//!
+//! Effects: waits for signals to the process, and ends it at the second.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;

@@ -1,4 +1,6 @@
 //! `stead skills`: installing, listing, publishing and checking skills.
+//!
+//! Effects: fetches, installs, removes and publishes skills, and prints.
 
 mod context;
 mod list;

@@ -1,4 +1,6 @@
-//! Colour where it helps, plain text when piped.
+//! Styles of printed text: colour where it helps, plain text when piped.
+//!
+//! Effects: a cached random key of the process.
 
 use super::env::ProcessEnv;
 use std::hash::{BuildHasher, RandomState};

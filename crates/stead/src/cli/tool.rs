@@ -1,4 +1,6 @@
 //! `stead tool`: calling one tool through the gate.
+//!
+//! Effects: calls a tool through the gate, asks the person at the terminal, and prints.
 
 use super::approvals::{TerminalQuestions, answerer};
 use super::args::{ApproveMode, GlobalArgs, ToolArgs};

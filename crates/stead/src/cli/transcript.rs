@@ -1,4 +1,6 @@
 //! Journals as text for people.
+//!
+//! Effects: none.
 
 use super::error::CliError;
 use super::nested_lines::{NestedLines, entry_call};

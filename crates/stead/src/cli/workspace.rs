@@ -1,4 +1,6 @@
 //! `stead workspace`: moving a workspace between places.
+//!
+//! Effects: copies files and sessions between folders and stores, and prints.
 
 use super::args::{CopyArgs, GlobalArgs, WorkspaceCommand};
 use super::env::ProcessEnv;

@@ -1,4 +1,6 @@
 //! Arguments and output that the lookup tools share.
+//!
+//! Effects: none.
 
 use crate::lookup::{self, LookupError, LookupResult};
 use jiff::Timestamp;

@@ -1,4 +1,6 @@
-//! `memory_search` and `memory_get`.
+//! The tools `memory_search` and `memory_get`, which search and read the files of memory.
+//!
+//! Effects: reads files of the workspace, and updates and asks the search index.
 
 use super::format::{SearchArgs, format_date, format_hits, to_tool_error};
 use crate::lookup::{Lookup, MemoryFiles};

@@ -1,4 +1,6 @@
-//! Tools that search memory and sessions.
+//! The lookup feature: tools that search memory and sessions.
+//!
+//! Effects: none here; its tools read files and journals, and update the search index.
 
 mod format;
 mod memory;

@@ -1,4 +1,6 @@
-//! `switch_agent`: another agent continues the conversation.
+//! The tool `switch_agent`: another agent continues the conversation.
+//!
+//! Effects: none; only its signature is async.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,4 +1,6 @@
 //! The tools that delegate tasks to subagents and report on them.
+//!
+//! Effects: starts, awaits and stops tasks of subagents, and reads their records.
 
 use crate::subagents::{Subagents, TaskRecord, TaskRequest, TaskWait};
 use schemars::JsonSchema;

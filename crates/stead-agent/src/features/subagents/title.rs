@@ -1,4 +1,6 @@
-//! `SubAgent` and `AgentSwitch`: the delegation tools with the names of OpenHarness.
+//! The title forms `SubAgent` and `AgentSwitch`: delegation tools with the names of OpenHarness.
+//!
+//! Effects: none.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,4 +1,6 @@
 //! Hooks at the start and the end of a run, about steering messages, and about warnings.
+//!
+//! Effects: asks hooks, appends to the journal, and tells the listener.
 
 use super::super::effect::HookChange;
 use super::super::engine::HookVerdict;

@@ -4,6 +4,8 @@
 //! [`Hooks`](super::Hooks), appends their runs and texts to the journal, sends notices to the
 //! listener, and changes the request before it is sent. It never ends the run: a method returns a
 //! [`RunStop`] if the run must end, and the loop ends it.
+//!
+//! Effects: asks hooks, appends to the journal, and tells the listener.
 
 mod calls;
 mod lifecycle;

@@ -1,4 +1,6 @@
 //! Hooks around the model: about requests, replies and compaction.
+//!
+//! Effects: asks hooks, appends to the journal, and tells the listener.
 
 use super::super::effect::HookChange;
 use super::super::engine::HookVerdict;

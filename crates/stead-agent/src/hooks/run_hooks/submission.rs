@@ -1,4 +1,6 @@
 //! Hooks before a run: about a session that this process begins to use, and about the input.
+//!
+//! Effects: asks hooks, and reads and appends to the journal.
 
 use super::super::ask::HookContext;
 use super::super::effect::HookChange;

@@ -1,5 +1,7 @@
 //! The digest: a summary of older messages that is made without a model. It has less information
 //! than the summary of a model, but no mistakes.
+//!
+//! Effects: none.
 
 use super::transcript::truncate_middle;
 use std::collections::BTreeSet;

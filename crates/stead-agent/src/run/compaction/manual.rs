@@ -1,4 +1,6 @@
 //! Compaction between two runs, because a person asks for it.
+//!
+//! Effects: takes the session's lock or lease, compacts, and reads the journal.
 
 use super::{Compactor, PlannedCompaction};
 use crate::hooks::RunHooks;

@@ -6,6 +6,8 @@
 //! carried out, and a summary is requested where one is needed. If no model gives a summary, a
 //! digest made without a model takes its place: a model that fails cannot stop a run or lose
 //! anything.
+//!
+//! Effects: asks hooks and a model, appends to the journal, archives, and tells the listener.
 
 mod digest;
 mod manual;

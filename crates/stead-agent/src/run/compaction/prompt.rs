@@ -1,4 +1,7 @@
-//! The prompts for summaries, and the completion of what a model answers.
+//! The prompts for summaries, the completion of what a model answers, and the window that an error
+//! of a provider names.
+//!
+//! Effects: none.
 
 /// The sections of every summary, in their order.
 const SECTIONS: [&str; 6] = [

@@ -1,4 +1,6 @@
-//! Requesting a summary.
+//! Requesting a summary of older messages from a model, for a compaction.
+//!
+//! Effects: asks the model, reads offloaded files, and waits for the signals of the run.
 
 use super::{
     Compactor, GeneratedSummary, PlannedCompaction, SummaryUsage, digest, prompt, transcript,

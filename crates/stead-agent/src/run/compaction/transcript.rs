@@ -3,6 +3,8 @@
 //! Unlike the text of journal entries for search, long texts, arguments and results are cut in the
 //! middle, thinking is left out, and each message has its speaker: a summary needs the course of
 //! the work and not every detail.
+//!
+//! Effects: none.
 
 use stead_core::{Block, Message, ToolResult, TurnMessage, text_tokens};
 

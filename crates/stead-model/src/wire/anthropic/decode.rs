@@ -1,4 +1,6 @@
-//! Answers of the Messages API, streamed or whole.
+//! Decoding answers of Anthropic's Messages API, streamed or whole.
+//!
+//! Effects: none.
 
 use super::ORIGIN;
 use crate::classify::{IN_STREAM_STATUS, classify};

@@ -1,5 +1,7 @@
-//! Answers of the Gemini API. A stream is a sequence of partial answers of the same shape as a
-//! whole one.
+//! Decoding answers of the Gemini API. A stream is a sequence of partial answers of the same shape
+//! as a whole one.
+//!
+//! Effects: none.
 
 use super::ORIGIN;
 use crate::classify::{IN_STREAM_STATUS, classify};

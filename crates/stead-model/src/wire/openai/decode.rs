@@ -1,4 +1,6 @@
-//! Answers of Chat Completions, streamed or whole, from strict and from lenient servers.
+//! Decoding answers of Chat Completions, streamed or whole, from strict and from lenient servers.
+//!
+//! Effects: none.
 
 use super::ORIGIN;
 use crate::classify::{IN_STREAM_STATUS, classify};

@@ -1,4 +1,6 @@
-//! Answers of the Responses API, streamed or whole.
+//! Decoding answers of OpenAI's Responses API, streamed or whole.
+//!
+//! Effects: none.
 
 use super::ORIGIN;
 use crate::classify::{IN_STREAM_STATUS, classify};

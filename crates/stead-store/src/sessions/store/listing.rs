@@ -1,4 +1,6 @@
 //! Listing the sessions of a store.
+//!
+//! Effects: reads journals and summaries of the store, and writes missing summaries.
 
 use super::super::page::newest_first;
 use super::super::{PageCursor, PageRequest, SessionPage};

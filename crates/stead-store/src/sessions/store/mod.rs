@@ -4,6 +4,8 @@
 //! every append. A process that takes the session over gets a greater token, and from then on the
 //! store refuses appends of the earlier holder. Every call that can change something is recorded
 //! before it is executed, so a holder that slept past its lease stops before its next side effect.
+//!
+//! Effects: reads and writes the store (journals, leases, summaries), and the clock.
 
 mod listing;
 mod range;

@@ -1,4 +1,6 @@
 //! Reading a part of a journal in a store.
+//!
+//! Effects: reads a journal of the store, and remembers in memory where it ended.
 
 use super::super::journal::read_line;
 use super::super::journal_file::check_session_id;

@@ -2,6 +2,8 @@
 //!
 //! Connections are pooled here and not by sqlx, whose pool pings the server each time a connection
 //! is returned. That doubles the round trips of a single statement.
+//!
+//! Effects: runs statements on the database.
 
 mod mysql;
 mod pool;

@@ -1,4 +1,6 @@
-//! MySQL and MariaDB.
+//! The driver for MySQL and MariaDB.
+//!
+//! Effects: runs statements on the database.
 
 use super::super::driver::{Driver, Statement, StatementResult, TransactionKind};
 use super::pool::{AbandonPolicy, ConnectionPool, PooledDriver};

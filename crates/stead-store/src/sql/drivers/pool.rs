@@ -1,4 +1,6 @@
-//! A small pool of connections.
+//! A small pool of database connections, and the driver that uses it.
+//!
+//! Effects: opens connections to the database, runs statements on them, and the clock.
 
 use super::super::driver::{
     DbFault, DbFuture, Driver, Statement, StatementResult, TransactionKind, Tx,

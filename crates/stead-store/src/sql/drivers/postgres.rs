@@ -1,4 +1,6 @@
-//! PostgreSQL.
+//! The driver for PostgreSQL.
+//!
+//! Effects: runs statements on the database.
 
 use super::super::driver::{Driver, Statement, StatementResult, TransactionKind};
 use super::pool::{AbandonPolicy, ConnectionPool, PooledDriver};

@@ -2,6 +2,8 @@
 //!
 //! A notification is text of at most 7,999 bytes. A longer message is not carried; subscribers are
 //! told that they missed something.
+//!
+//! Effects: notifies and listens on the database server.
 
 use super::super::driver::{DbFault, Driver, Statement};
 use crate::bus::{BusFault, BusListener, BusTransport, Channel, Envelope};

@@ -1,4 +1,6 @@
-//! SQLite, in a file or in memory.
+//! The driver for SQLite, in a file or in memory.
+//!
+//! Effects: runs statements on the database, and creates its folder on the local disk.
 
 use super::super::driver::{Driver, Statement, StatementResult, TransactionKind};
 use super::pool::{AbandonPolicy, ConnectionPool, PooledDriver};

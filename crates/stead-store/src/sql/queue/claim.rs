@@ -1,4 +1,6 @@
-//! Claiming the next job of a queue.
+//! Claiming the next job of a queue in the database.
+//!
+//! Effects: claims a job in the database.
 
 use super::super::SqlStore;
 use super::super::driver::{DbFault, SqlRow, Statement, TransactionKind, Tx, finish};

@@ -1,4 +1,6 @@
-//! Adding a job to a queue.
+//! Adding a job to a queue in the database.
+//!
+//! Effects: writes a job to the database.
 
 use super::super::driver::{DbFault, Statement};
 use super::super::journals::inserted_row_id;

@@ -1,4 +1,6 @@
 //! Work directories of AgentScope's Python workspaces: `.mcp`, `skills/`, `sessions/`, `data/`.
+//!
+//! Effects: reads files of the workspace.
 
 mod servers;
 

@@ -1,4 +1,6 @@
-//! `.mcp`: the tool servers of a work directory, in both versions of the format.
+//! The tool servers of AgentScope's Python workspaces: `.mcp`, in both versions of the format.
+//!
+//! Effects: reads a file of the workspace.
 
 use crate::layout::{Draft, is_secret_name};
 use crate::{SettingsDocument, Severity};

@@ -1,4 +1,6 @@
-//! `.openharness/actions/*/ACTION.yaml`: commands of the workspace.
+//! The actions of the openharness layout, commands in `.openharness/actions/*/ACTION.yaml`.
+//!
+//! Effects: reads files of the workspace.
 
 use super::common::is_valid_name;
 use crate::layout::Draft;

@@ -1,4 +1,6 @@
-//! `agents/*.md`: the definitions of agents, of the workspace and of the platform.
+//! The agents of the openharness layout: `agents/*.md` of the workspace and of the platform.
+//!
+//! Effects: reads files of the workspace and of the platform.
 
 use super::common::{TextOr, note_inactive_under};
 use super::list_definitions;

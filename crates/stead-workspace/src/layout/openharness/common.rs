@@ -1,4 +1,6 @@
-//! Helpers for checking the files of the layout.
+//! Helpers for checking the files of the openharness layout.
+//!
+//! Effects: none.
 
 use crate::layout::Draft;
 use crate::{SettingsDocument, Severity};

@@ -1,4 +1,6 @@
-//! `models/*.yaml`: models by name, of the workspace and of the platform, and their aliases.
+//! The models of the openharness layout: `models/*.yaml` of workspace and platform, and aliases.
+//!
+//! Effects: reads files of the workspace and of the platform.
 
 use super::common::{TextOr, note_inactive_under, suggestion};
 use super::{list_definitions, settings::OpenharnessSettings};

@@ -1,4 +1,6 @@
-//! The built-in tools and their names in this layout.
+//! The built-in tools and their names in the openharness layout.
+//!
+//! Effects: none.
 
 use super::common::suggestion;
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
-//! `.openharness/prompts.yaml`, or `system_prompt:` of the settings: prompt texts in addition to
-//! the agent's own prompt.
+//! The prompt texts of the openharness layout, in addition to an agent's own prompt:
+//! `.openharness/prompts.yaml`, or `system_prompt:` of the settings.
+//!
+//! Effects: reads files of the workspace.
 
 use super::common::{TextOr, first_duplicate, suggestion};
 use super::models::ResolvedModel;

@@ -1,5 +1,7 @@
-//! The references of agents to models, tools, actions, skills, servers and other agents. All must
-//! exist.
+//! The references of agents of the openharness layout to models, tools, actions, skills, servers
+//! and other agents. All must exist.
+//!
+//! Effects: reads files of the workspace.
 
 use super::agents::{NameList, OpenharnessAgent, OpenharnessModelChoice};
 use super::common::suggestion;

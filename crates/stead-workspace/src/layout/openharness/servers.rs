@@ -1,4 +1,6 @@
-//! `.openharness/tools/settings.yaml`: tool servers.
+//! The tool servers of the openharness layout: `.openharness/tools/settings.yaml`.
+//!
+//! Effects: reads a file of the workspace.
 
 use crate::Severity;
 use crate::layout::Draft;

@@ -1,4 +1,6 @@
-//! `.openharness/settings.yaml`.
+//! The settings of the openharness layout: `.openharness/settings.yaml`.
+//!
+//! Effects: reads files of the workspace.
 
 use super::common::TextOr;
 use super::models::ModelAlias;

@@ -1,4 +1,6 @@
 //! `channel:` and `channels:` of OpenPaw: chat channels of the agent.
+//!
+//! Effects: none.
 
 use super::settings::OpenpawSettings;
 use serde::Deserialize;

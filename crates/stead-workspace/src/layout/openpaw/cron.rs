@@ -1,4 +1,6 @@
 //! `config/crons/*.yaml` of OpenPaw: scheduled prompts.
+//!
+//! Effects: reads files of the workspace.
 
 use super::heartbeat::DeliveryOutput;
 use crate::layout::Draft;

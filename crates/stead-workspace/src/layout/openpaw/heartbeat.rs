@@ -1,4 +1,6 @@
 //! `heartbeat:` of OpenPaw: scheduled check-ins of the agent.
+//!
+//! Effects: none.
 
 use serde::Deserialize;
 

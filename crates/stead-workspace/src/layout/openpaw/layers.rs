@@ -1,4 +1,6 @@
-//! The settings of a workspace, merged over the global `config.yaml` that many workspaces share.
+//! The settings of OpenPaw: those of a workspace, merged over the `config.yaml` that many share.
+//!
+//! Effects: reads files of the workspace and of the platform.
 
 use super::model::{ProviderEntry, normalize};
 use super::settings::{

@@ -1,4 +1,6 @@
 //! OpenPaw's workspaces: `agent/ config/ data/ memory/ workspace/`, or the older flat form.
+//!
+//! Effects: reads files of the workspace and of the platform.
 
 mod channel;
 mod cron;

@@ -1,4 +1,6 @@
 //! `model:` of OpenPaw, and the catalogue of providers in its global settings.
+//!
+//! Effects: none.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};

@@ -1,4 +1,6 @@
-//! The files of a new workspace.
+//! The files and folders of a new workspace of the openpaw layout.
+//!
+//! Effects: none.
 
 use crate::{ScaffoldChoices, ScaffoldFile};
 use std::fmt::Write;

@@ -1,4 +1,6 @@
 //! `config/agent.yaml` of OpenPaw, with all keys.
+//!
+//! Effects: none but a look into the time zones of this machine.
 
 use super::channel::Channel;
 use super::heartbeat::Heartbeat;

@@ -1,4 +1,6 @@
 //! The names that a workspace of OpenPaw may have.
+//!
+//! Effects: none.
 
 use stead_core::AgentId;
 

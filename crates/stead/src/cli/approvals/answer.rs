@@ -1,4 +1,6 @@
-//! Answering questions, and resuming the run after the last one.
+//! Answering questions of `stead approvals`, and resuming the run after the last one.
+//!
+//! Effects: answers questions of a session, may resume its run, prints, and the clock.
 
 use super::args::AnswerArgs;
 use super::{QuestionSelection, answerer, find_question, open_questions};

@@ -1,4 +1,6 @@
-//! The commands about questions that wait for a person.
+//! The arguments of `stead approvals`, the commands about questions that wait for a person.
+//!
+//! Effects: none.
 
 use crate::cli::args::{OutputFormat, RunFlags};
 use clap::{Args, Subcommand};

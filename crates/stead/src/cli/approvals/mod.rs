@@ -1,4 +1,6 @@
 //! `stead approvals`: questions that wait for a person, answered from any process.
+//!
+//! Effects: reads open questions, lists and revokes grants, reads standard input, and prints.
 
 mod answer;
 pub(crate) mod args;

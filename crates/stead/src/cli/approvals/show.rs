@@ -1,4 +1,6 @@
-//! Printing questions.
+//! Printing questions that wait for a person.
+//!
+//! Effects: reads a session, prints, and the clock.
 
 use crate::cli::args::GlobalArgs;
 use crate::cli::error::CliError;

@@ -1,4 +1,6 @@
-//! Questions on a terminal, one line each.
+//! Asking questions of a run on the terminal, each answered by one line.
+//!
+//! Effects: the terminal: prints questions, and reads standard input in a thread.
 
 use crate::cli::print::{err, errln};
 use std::collections::VecDeque;

@@ -1,4 +1,6 @@
-//! The commands about sessions, and the limits of a search.
+//! The arguments of `stead sessions`, and the limits of a search.
+//!
+//! Effects: none.
 
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;

@@ -1,4 +1,6 @@
-//! The commands about skills.
+//! The arguments of `stead skills`.
+//!
+//! Effects: none.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;

@@ -1,4 +1,6 @@
-//! The commands that move a workspace between places.
+//! The arguments of `stead workspace`, the commands that move a workspace between places.
+//!
+//! Effects: none.
 
 use clap::{Args, Subcommand};
 

@@ -1,5 +1,7 @@
-//! The main loop: it passes keys and events to the state, and executes the commands of the state. What
-//! they ask of the session is sent to it as a client does.
+//! The main loop of `stead chat`: it passes keys and events to the state, and executes the commands
+//! of the state. What they ask of the session is sent to it as a client does.
+//!
+//! Effects: draws on the terminal, talks to the session, runs the memory worker, and the clock.
 
 mod runs;
 mod sessions;

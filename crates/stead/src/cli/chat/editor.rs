@@ -1,4 +1,6 @@
-//! The input: text of several lines with a cursor and a history.
+//! The input of `stead chat`: text of several lines with a cursor and a history.
+//!
+//! Effects: none.
 
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 use unicode_width::UnicodeWidthStr;

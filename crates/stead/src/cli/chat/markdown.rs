@@ -1,4 +1,6 @@
 //! Markdown as rows of a terminal, also while it is incomplete.
+//!
+//! Effects: none.
 
 use super::wrap::{LineBreak, StyledText, wrap};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};

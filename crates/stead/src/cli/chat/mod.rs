@@ -5,6 +5,8 @@
 //!
 //! Exit codes: 0 when left at an idle prompt (`/quit`, Ctrl-D, Ctrl-C), 130 when left during a run
 //! or by a signal.
+//!
+//! Effects: none here; `app` and `terminal` use the terminal and the session.
 
 mod app;
 mod complete;

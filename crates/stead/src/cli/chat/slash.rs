@@ -1,4 +1,6 @@
-//! The commands that start with a slash.
+//! The commands of `stead chat` that start with a slash.
+//!
+//! Effects: none.
 
 use super::state::{ChatCommand, PlanModeSwitch};
 use crate::cli::args::{mode, raise};

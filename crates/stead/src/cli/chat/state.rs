@@ -1,4 +1,6 @@
-//! The interface as a pure state machine: keys and events go in, commands come out.
+//! The interface of `stead chat` as a state machine: keys and events go in, commands come out.
+//!
+//! Effects: memory only: it shares the queue of messages with the session.
 
 mod entries;
 mod events;

@@ -1,4 +1,6 @@
 //! The terminal: taken over while the interface runs, and restored on every exit.
+//!
+//! Effects: the terminal, a thread that reads keys, and the panic hook.
 
 use crossterm::event::{
     DisableBracketedPaste, EnableBracketedPaste, Event, KeyboardEnhancementFlags,

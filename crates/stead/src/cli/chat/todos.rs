@@ -1,4 +1,6 @@
 //! The todo list, as a few rows above the input.
+//!
+//! Effects: none.
 
 use super::wrap::clip;
 use ratatui::style::{Color, Modifier, Style};

@@ -1,4 +1,6 @@
-//! A conversation as items of the screen.
+//! A conversation as items of the screen of `stead chat`.
+//!
+//! Effects: none.
 
 use crate::cli::render::call_line;
 use serde_json::Value;

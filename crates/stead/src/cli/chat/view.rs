@@ -1,4 +1,6 @@
-//! Drawing. The result depends only on the state and the size of the screen.
+//! Drawing `stead chat`. The result depends only on the state and the size of the screen.
+//!
+//! Effects: none.
 
 mod footer;
 mod input;

@@ -1,4 +1,6 @@
 //! Breaking styled text into rows.
+//!
+//! Effects: none.
 
 use crate::cli::print::is_unsafe_char;
 use ratatui::style::Style;

@@ -1,4 +1,6 @@
-//! The commands about long-term memory.
+//! The arguments of `stead memory`, the commands about long-term memory.
+//!
+//! Effects: none.
 
 use crate::cli::args::SearchBounds;
 use clap::{Args, Subcommand};

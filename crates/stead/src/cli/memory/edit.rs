@@ -1,4 +1,6 @@
-//! `stead memory edit`.
+//! `stead memory edit`: editing curated memory in the editor of the person.
+//!
+//! Effects: starts an editor on a private copy on the local disk, writes the memory, and prints.
 
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;

@@ -1,4 +1,6 @@
 //! `stead memory`: showing, reviewing and changing long-term memory.
+//!
+//! Effects: opens the agent, and prints.
 
 pub(crate) mod args;
 pub(crate) mod background;

@@ -1,4 +1,6 @@
-//! Reviewing facts from untrusted content.
+//! `stead memory review`, `approve` and `reject`: reviewing facts from untrusted content.
+//!
+//! Effects: reads facts that wait for review and decides about them, and prints.
 
 use super::args::{FactSelectionArgs, JsonArgs};
 use super::print_json_if_asked;

@@ -1,4 +1,6 @@
 //! `stead memory search`, and what it shares with `stead sessions search`.
+//!
+//! Effects: searches memory, and prints.
 
 use super::super::args::SearchBounds;
 use super::super::error::CliError;

@@ -1,4 +1,6 @@
-//! Showing long-term memory.
+//! `stead memory status`, `list`, `blame` and `diff`: showing long-term memory.
+//!
+//! Effects: reads memory, and prints.
 
 use super::args::JsonArgs;
 use super::print_json_if_asked;

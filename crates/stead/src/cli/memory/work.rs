@@ -1,4 +1,6 @@
-//! Memory work that is otherwise done in the background.
+//! `stead memory flush`, `consolidate` and `work`: memory work, also in the background.
+//!
+//! Effects: extracts and merges facts (asks the model, writes the memory), and prints.
 
 use super::args::JsonArgs;
 use super::print_json_if_asked;

@@ -1,4 +1,6 @@
 //! The layers of skills that a workspace has on this machine.
+//!
+//! Effects: reads files of the workspace, and opens its place.
 
 use crate::cli::args::GlobalArgs;
 use crate::cli::env::ProcessEnv;

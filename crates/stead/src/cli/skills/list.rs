@@ -1,4 +1,6 @@
-//! `stead skills list` and `check`.
+//! `stead skills list` and `check`: skills with their sources and problems.
+//!
+//! Effects: reads skills of the workspace, and prints.
 
 use super::context::SkillContext;
 use super::{SkillsFormat, is_workspace_owned, short_pin};

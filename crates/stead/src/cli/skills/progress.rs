@@ -1,4 +1,6 @@
-//! Progress of long work, which a person can stop.
+//! The progress of long work of `stead skills`, which a person can stop.
+//!
+//! Effects: prints, waits for signals, and the clock.
 
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;

@@ -1,4 +1,6 @@
-//! Sending commands to the session, and following its runs.
+//! Sending commands of `stead chat` to the session, and following its runs.
+//!
+//! Effects: sends commands to the session in the background, takes in its events, and the clock.
 
 use super::super::state::{ChatPhase, VIA_CHAT};
 use super::super::transcript::Tone;

@@ -1,4 +1,6 @@
-//! The current session: switching, listing, and returning to an earlier point.
+//! The current session of `stead chat`: switching, listing, and returning to an earlier point.
+//!
+//! Effects: reads sessions, opens and closes them, sends them commands, and archives them.
 
 use super::super::state::SessionInfo;
 use super::super::transcript::Tone;

@@ -1,4 +1,6 @@
-//! Changing settings of the session: the permission mode, plan mode, the agent.
+//! Changing settings of the session in `stead chat`: permission mode, plan mode, the agent.
+//!
+//! Effects: sends commands to the session.
 
 use super::super::state::PlanModeSwitch;
 use super::super::transcript::Tone;

@@ -1,4 +1,6 @@
-//! Signals that the interface handles.
+//! Signals that `stead chat` handles.
+//!
+//! Effects: waits for signals to the process.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

@@ -1,5 +1,7 @@
 //! Applying journal entries to the screen. An entry has the whole content of what live events may
 //! have shown before; what they have not shown is shown now.
+//!
+//! Effects: none.
 
 use super::super::transcript::{self, CallStage, ItemBody, Tone};
 use super::{Chat, ChatPhase, typed_text};

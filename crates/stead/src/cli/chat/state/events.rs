@@ -1,4 +1,6 @@
 //! Applying the events of a run to the screen.
+//!
+//! Effects: none.
 
 use super::super::transcript::{CallItem, CallStage, Details, ItemBody, Tone};
 use super::{Activity, Chat, ChatPhase};

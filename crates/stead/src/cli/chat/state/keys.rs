@@ -1,4 +1,6 @@
-//! Handling keys and pasted text.
+//! Applying keys and pasted text to the state of `stead chat`.
+//!
+//! Effects: memory only: it shares the queue of messages with the session.
 
 use super::super::complete::{self, CompletionKind, CompletionPopup};
 use super::super::editor::CursorMove;

@@ -1,4 +1,6 @@
-//! The footer: session, model and numbers.
+//! The footer of the screen: session, model and numbers.
+//!
+//! Effects: none.
 
 use super::super::state::Chat;
 use super::super::wrap::clip;

@@ -1,4 +1,6 @@
 //! Drawing the input and the completion list.
+//!
+//! Effects: none.
 
 use super::super::complete::Completion;
 use super::super::state::Chat;

@@ -1,4 +1,6 @@
 //! Rendering items of the conversation as rows.
+//!
+//! Effects: none.
 
 use super::super::markdown;
 use super::super::transcript::{CallItem, CallStage, ChatItem, Details, ItemBody, Tone};

@@ -1,4 +1,6 @@
 //! The status rows above the input: the question, the run and queued messages.
+//!
+//! Effects: memory only: it looks into the queue of messages, which the session shares.
 
 use super::super::state::{Activity, Chat, ChatPhase, RunningState, typed_text};
 use super::super::wrap::clip;
