@@ -230,12 +230,32 @@ impl TaintHistory {
     }
 }
 
+/// Returns the last entry up to `upto` in which a person vouched for everything before. Words that
+/// were rewound do not count.
+fn trusted_until(lines: &[JournalLine], upto: u64) -> u64 {
+    let mut trusted: Vec<u64> = Vec::new();
+    for line in lines {
+        if let Entry::Rewind(rewind) = &line.entry {
+            trusted.retain(|seq| *seq <= rewind.to);
+        }
+        if let Entry::Set(set) = &line.entry
+            && set.change == SessionChange::Trust
+        {
+            trusted.push(line.seq);
+        }
+    }
+    let before = trusted.into_iter().filter(|seq| *seq <= upto);
+    before.last().unwrap_or(0)
+}
+
 /// Returns the origins of the untrusted content in the entries of a journal up to `upto`. Entries
 /// that were rewound count, because their text is still there; entries that a person vouched for
 /// do not.
 pub fn recorded_taint(lines: &[JournalLine], upto: u64) -> TaintOrigins {
+    let since = trusted_until(lines, upto);
+    let counts = |line: &&JournalLine| line.seq > since && line.seq <= upto;
     let mut history = TaintHistory::default();
-    for line in lines.iter().take_while(|line| line.seq <= upto) {
+    for line in lines.iter().filter(counts) {
         match &line.entry {
             Entry::Result(result) if result.untrusted => history.taint(line.seq, &result.taint),
             Entry::Notice(notice) if notice.untrusted => history.taint(line.seq, &notice.taint),
@@ -246,11 +266,11 @@ pub fn recorded_taint(lines: &[JournalLine], upto: u64) -> TaintOrigins {
                 }
             }
             Entry::Set(set) => match &set.change {
-                SessionChange::Trust => history.trust(line.seq),
                 SessionChange::Ceiling(ceiling) if ceiling.tainted => {
                     history.taint(line.seq, ceiling.taint.named());
                 }
                 SessionChange::Ceiling(_)
+                | SessionChange::Trust
                 | SessionChange::Todos { .. }
                 | SessionChange::Plan { .. }
                 | SessionChange::Agent { .. }
@@ -279,6 +299,7 @@ pub fn recorded_taint(lines: &[JournalLine], upto: u64) -> TaintOrigins {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{ChainSum, Notice, NoticeKind, Rewind, RunId, SetEntry};
 
     fn file(path: &str) -> TaintOrigin {
         TaintOrigin::File {
@@ -365,5 +386,34 @@ mod tests {
         assert_eq!(history.first(), Some(3));
         history.rewind(3);
         assert_eq!(history.origins().named(), [TaintOrigin::Unknown]);
+    }
+
+    #[test]
+    fn a_persons_word_that_was_rewound_does_not_count_for_recorded_entries() {
+        let notice = Entry::Notice(Notice {
+            run: RunId::new("r").unwrap(),
+            kind: NoticeKind::Context,
+            text: "from a page".to_owned(),
+            tasks: Vec::new(),
+            untrusted: true,
+            taint: vec![file("a")],
+        });
+        let trust = Entry::Set(SetEntry {
+            change: SessionChange::Trust,
+            by: "ann".to_owned(),
+        });
+        let entries = [notice, trust, Entry::Rewind(Rewind { to: 1 })];
+        let lines: Vec<JournalLine> = (1..)
+            .zip(entries)
+            .map(|(seq, entry)| JournalLine {
+                seq,
+                at: jiff::Timestamp::UNIX_EPOCH,
+                entry,
+                sum: ChainSum::START,
+            })
+            .collect();
+        assert_eq!(recorded_taint(&lines[..2], 2).named(), []);
+        assert_eq!(recorded_taint(&lines, 2).named(), [file("a")]);
+        assert_eq!(recorded_taint(&lines, 0).named(), []);
     }
 }

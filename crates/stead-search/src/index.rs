@@ -255,19 +255,15 @@ impl Index {
                 let old = self.connections();
                 old.writer.close().await;
                 old.readers.close().await;
-                let made = index_file::replace(path).await;
-                let made =
-                    made.map_err(|error| unavailable(&path.display().to_string(), &error))?;
-                *self
-                    .connections
-                    .write()
-                    .unwrap_or_else(PoisonError::into_inner) = made;
-                Err(IndexError::Rebuilt)
+                self.replace_file(path).await
             }
-            // Another call may have found the damage first.
-            (SqliteFault::Other, Some(_)) if matches!(error, sqlx::Error::PoolClosed) => {
+            // Another call found the damage first. It may have failed to replace the file.
+            (SqliteFault::Other, Some(path)) if matches!(error, sqlx::Error::PoolClosed) => {
                 let _one = self.repair_lock.lock().await;
-                Err(IndexError::Rebuilt)
+                match self.connections().writer.is_closed() {
+                    true => self.replace_file(path).await,
+                    false => Err(IndexError::Rebuilt),
+                }
             }
             (SqliteFault::Damaged | SqliteFault::Other, path) => {
                 let place = path
@@ -280,6 +276,20 @@ impl Index {
 }
 
 const MEMORY: &str = "in memory";
+
+impl Index {
+    /// Makes a new file in place of a damaged one, whose connections are closed. An index that was
+    /// replaced is reported as an error, because the caller has to begin again.
+    async fn replace_file<T>(&self, path: &Path) -> Result<T, IndexError> {
+        let made = index_file::replace(path).await;
+        let made = made.map_err(|error| unavailable(&path.display().to_string(), &error))?;
+        *self
+            .connections
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = made;
+        Err(IndexError::Rebuilt)
+    }
+}
 
 fn unavailable(place: &str, error: &sqlx::Error) -> IndexError {
     IndexError::Unavailable {

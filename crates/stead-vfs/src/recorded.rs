@@ -298,9 +298,11 @@ impl Recorded {
         let mut batch = Batch::default();
         let mut ids = Vec::new();
         let mut entries = vec![from.clone()];
-        // A missing or unreachable path is reported by the operation itself.
-        let Ok(stat) = self.inner.stat(from).await else {
-            return Ok(ids);
+        let stat = match self.inner.stat(from).await {
+            Ok(stat) => stat,
+            // A path that cannot be had for good is reported by the operation itself.
+            Err(error @ (VfsError::Unavailable { .. } | VfsError::Io { .. })) => return Err(error),
+            Err(_) => return Ok(ids),
         };
         if stat.kind == FileKind::Directory && !self.is_link(from).await? {
             let walk = self.inner.walk(from, None, MAX_ENTRIES).await?;

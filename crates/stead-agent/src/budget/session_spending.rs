@@ -52,7 +52,7 @@ impl SessionSpending<'_> {
         let usage = &self.state.usage;
         let mut used = SpendAmount {
             usd: self.state.cost.unwrap_or_else(|| self.cost(usage)),
-            tokens: usage.input_tokens + usage.output_tokens,
+            tokens: usage.input_tokens.saturating_add(usage.output_tokens),
         };
         used += self.broken_since(0);
         used += self.spent_by_tasks(|_| true);

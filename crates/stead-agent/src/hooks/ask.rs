@@ -3,8 +3,7 @@
 //! Effects: starts processes, sends HTTP requests, asks models and subagents, and logs usage.
 
 use super::answer::{HookAnswer, HookDecision, json_in_text, parse_answer};
-use super::runtime::HookTask;
-use super::runtime::{Delegate, HookRuntime};
+use super::runtime::{Delegate, HookRuntime, HookTask};
 use crate::metered_model::MeteredModel;
 use crate::run::RunSignals;
 use crate::{Agent, Budget, DelegationBounds, Purpose};

@@ -234,9 +234,9 @@ fn date_in(text: &str) -> Option<Timestamp> {
         let before = at == 0 || !bytes[at - 1].is_ascii_alphanumeric();
         before && window[4] == b'-' && window[7] == b'-' && window[0].is_ascii_digit()
     };
-    let at = (0..bytes.len().saturating_sub(LENGTH - 1)).find(|&at| looks_like(at))?;
-    let date: Date = text.get(at..at + LENGTH)?.parse().ok()?;
-    Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
+    let places = (0..bytes.len().saturating_sub(LENGTH - 1)).filter(|&at| looks_like(at));
+    let mut dates = places.filter_map(|at| text.get(at..at + LENGTH)?.parse::<Date>().ok());
+    Some(dates.next()?.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
 #[cfg(test)]
@@ -253,7 +253,7 @@ mod tests {
         );
         let dated = of(
             "memory/2026-11-02.md",
-            "a\nsince 2025-01-31: b\n(2026-13-45) c\nx2025-01-31",
+            "a\nsince 2025-01-31: b\n(2026-13-45) c\nx2025-01-31\n2026-13-45 or 2025-01-31",
         );
         assert_eq!(
             dated.iter().map(|line| line.at).collect::<Vec<_>>(),
@@ -261,7 +261,8 @@ mod tests {
                 day("2026-11-02"),
                 day("2025-01-31"),
                 day("2026-11-02"),
-                day("2026-11-02")
+                day("2026-11-02"),
+                day("2025-01-31")
             ]
         );
     }

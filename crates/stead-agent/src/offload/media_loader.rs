@@ -122,7 +122,7 @@ impl MediaLoader {
                         &path,
                         ReadRange {
                             offset: 0,
-                            len: MAX_FILE_BYTES,
+                            len: MAX_FILE_BYTES + 1,
                         },
                     )
                     .await
@@ -131,6 +131,10 @@ impl MediaLoader {
             Err(error) => Err(error.into()),
         };
         match read {
+            Ok((data, _)) if data.len() as u64 > MAX_FILE_BYTES => {
+                let mb = MAX_FILE_BYTES / (1024 * 1024);
+                media_placeholder(media, &format!("its file {file} is larger than {mb} MB"))
+            }
             // Equal to media that were never offloaded, so that requests do not depend on it.
             Ok((data, _)) => {
                 let data = BASE64_STANDARD.encode(&data);

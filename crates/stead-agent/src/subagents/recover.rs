@@ -60,7 +60,8 @@ impl Subagents {
                 opened.writer.close().await;
                 opened.state.unwrap_or_default()
             }
-            Err(StoreError::Locked { .. }) => return None,
+            // Whether the task was begun will be known when the store answers again.
+            Err(StoreError::Locked { .. } | StoreError::Unavailable { .. }) => return None,
             Err(error) => {
                 task.status = TaskStatus::Failed;
                 task.error_message = Some(format!("it was not begun: {error}"));

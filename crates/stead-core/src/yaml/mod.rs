@@ -89,7 +89,8 @@ impl From<YamlValue> for serde_json::Value {
             YamlValue::Int(value) => match (i64::try_from(value), u64::try_from(value)) {
                 (Ok(int), _) => int.into(),
                 (Err(_), Ok(int)) => int.into(),
-                (Err(_), Err(_)) => Self::Null,
+                // As a JSON parser reads a number that is too large.
+                (Err(_), Err(_)) => (value as f64).into(),
             },
             YamlValue::Float(value) => value.into(),
             YamlValue::Text(text) => text.into(),

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use stead_vfs::{VPath, Vfs};
+use stead_vfs::{VPath, Vfs, VfsError};
 use tokio::sync::OnceCell;
 
 /// The most entries of the folder that are counted. A session has few; with more than this the quota
@@ -32,9 +32,12 @@ impl Quota {
         }
     }
 
-    /// Takes up to `wanted` bytes, and returns how many there were.
+    /// Takes up to `wanted` bytes, and returns how many there were: none if it cannot be found how
+    /// many are used.
     pub async fn reserve_up_to(&self, wanted: u64) -> u64 {
-        let used = self.used().await;
+        let Ok(used) = self.used().await else {
+            return 0;
+        };
         let room = |used: u64| wanted.min(self.max_bytes.saturating_sub(used));
         let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             Some(used + room(used))
@@ -42,9 +45,12 @@ impl Quota {
         taken.map_or(0, room)
     }
 
-    /// Takes all of `wanted` bytes or nothing, and returns whether there were enough.
+    /// Takes all of `wanted` bytes or nothing, and returns whether there were enough: not if it
+    /// cannot be found how many are used.
     pub async fn try_reserve(&self, wanted: u64) -> bool {
-        let used = self.used().await;
+        let Ok(used) = self.used().await else {
+            return false;
+        };
         let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             used.checked_add(wanted)
                 .filter(|used| *used <= self.max_bytes)
@@ -67,18 +73,19 @@ impl Quota {
         )
     }
 
-    async fn used(&self) -> &AtomicU64 {
+    async fn used(&self) -> Result<&AtomicU64, VfsError> {
         self.used
-            .get_or_init(|| async { AtomicU64::new(self.measure().await) })
+            .get_or_try_init(|| async { self.measure().await.map(AtomicU64::new) })
             .await
     }
 
     /// Counts the bytes in the folder. A missing folder is empty.
-    async fn measure(&self) -> u64 {
+    async fn measure(&self) -> Result<u64, VfsError> {
         match self.files.walk(&self.folder, None, MAX_ENTRIES).await {
-            Ok(walk) if walk.truncated => self.max_bytes,
-            Ok(walk) => walk.entries.iter().map(|(_, entry)| entry.size).sum(),
-            Err(_) => 0,
+            Ok(walk) if walk.truncated => Ok(self.max_bytes),
+            Ok(walk) => Ok(walk.entries.iter().map(|(_, entry)| entry.size).sum()),
+            Err(VfsError::NotFound(_)) => Ok(0),
+            Err(error) => Err(error),
         }
     }
 }

@@ -30,7 +30,7 @@ impl TypedTool for SessionSearch {
     const DEF: ToolDef = ToolDef::new(
         builtin::SESSION_SEARCH,
         Risk::READS,
-        "Search everything that was message in all sessions, this one included. Gives ranked \
+        "Search everything that was said in all sessions, this one included. Gives ranked \
         hits as `session:seq (date) who: text`; read around a hit with session_history.",
     )
     .bounded()
