@@ -158,6 +158,14 @@ fn wrappers_are_looked_through_and_stay() {
         ),
         ("xargs -0 rm -f", "xargs -0 rm -f / rm -f ? (inner)"),
         ("xargs -I% mv % b", "xargs -I% mv % b / mv ? b ? (inner)"),
+        (
+            "xargs -I a -I echo sh -c echo",
+            "xargs -I a -I echo sh -c echo / ? ? ? ? (inner)",
+        ),
+        (
+            "xargs -dI -Iecho sh -c echo",
+            "xargs -dI -Iecho sh -c echo / ? ? ? ? (inner)",
+        ),
         ("xargs", "xargs"),
         (
             "find . -name x -exec rm {} \\; -exec ls {} +",

@@ -444,12 +444,23 @@ fn xargs(words: &[ShellWord]) -> Vec<WrappedCommand> {
     ))]
 }
 
-/// Returns the text that `-I` replaces by the input.
+/// Returns the text that `-I` replaces by the input. It is empty, which is part of every word, if
+/// several options may be meant: the last one counts, but an `I` may also belong to another option's
+/// value.
 fn replacement(options: &[ShellWord]) -> Option<&str> {
-    let at = options
-        .iter()
-        .position(|word| word.source.starts_with('-') && word.source.contains('I'))?;
-    let (_, attached) = options.get(at)?.known()?.split_once('I')?;
+    const ANY: &str = "";
+    let may_replace = |word: &ShellWord| word.source.starts_with('-') && word.source.contains('I');
+    let at = options.iter().position(may_replace)?;
+    if options.iter().filter(|word| may_replace(word)).count() > 1 {
+        return Some(ANY);
+    }
+    let Some((_, attached)) = options
+        .get(at)?
+        .known()
+        .and_then(|word| word.split_once('I'))
+    else {
+        return Some(ANY);
+    };
     if attached.is_empty() {
         options.get(at + 1)?.known()
     } else {
