@@ -43,8 +43,8 @@ pub use approver::{ApprovalPolicy, Approver, SignedAnswer};
 pub use archive::{ArchiveTag, ConversationArchive};
 pub use budget::{Budget, BudgetError, Reservation};
 pub use builder::{
-    AgentBuilder, BuildError, DEFAULT_MODELS, choose_model, inspect_folder, open_folder,
-    resolve_model_files,
+    AgentBuilder, BuildError, DEFAULT_MODEL_VARIABLE, DEFAULT_MODELS, choose_model, inspect_folder,
+    open_folder, resolve_model_files,
 };
 pub use error::{AgentError, HookAction, HookStop, StopCause};
 pub use features::{Contribution, Feature, TurnCx, inspect_user_folder, user_folder};

@@ -7,7 +7,7 @@ use crate::{Agent, AgentError, AgentParts, ModelConnector};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::{ModelScope, SessionModel};
-use stead_model::{Model, ModelError, ModelSettings};
+use stead_model::{KeyPolicy, Model, ModelError, ModelSettings, endpoint_origin};
 
 /// The number of models for which an agent is kept.
 const MAX_VARIANTS: usize = 16;
@@ -45,6 +45,10 @@ pub(crate) struct SessionModels {
     pub(crate) connector: ModelConnector,
     /// The settings of the agent's own model, whose key is used for the same endpoint.
     pub(crate) configured: Option<ModelSettings>,
+    /// The endpoints that settings of the workspace name.
+    pub(crate) endpoints: Vec<String>,
+    /// Which endpoints the person knows, and which keys they may be sent.
+    pub(crate) keys: Arc<KeyPolicy>,
     /// Looks up the variables that hold keys.
     pub(crate) variables: SharedVariables,
     /// Why the agent's own model cannot be used.
@@ -72,7 +76,21 @@ impl SessionModels {
 
     /// Returns the settings that a journal recorded, with the key of the agent's own model if that
     /// has the same endpoint.
+    ///
+    /// A journal may come from elsewhere, so it cannot choose an endpoint that neither the settings
+    /// nor the person name.
     fn settings(&self, recorded: &SessionModel) -> Result<ModelSettings, ModelError> {
+        if let Some(url) = &recorded.base_url
+            && !self.endpoints.contains(url)
+            && !self.keys.knows_endpoint(recorded.provider(), url)
+        {
+            let host = endpoint_origin(url).unwrap_or_else(|| url.clone());
+            return Err(ModelError::Config(format!(
+                "{}: the session was begun with the endpoint {host}, which neither the workspace \
+                 nor your own settings name",
+                recorded.name
+            )));
+        }
         let settings = ModelSettings::from_session_model(recorded, &*self.variables)?;
         let provider = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
         let same_endpoint = self.configured.as_ref().filter(|own| {

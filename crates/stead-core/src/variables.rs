@@ -42,6 +42,17 @@ pub struct Substitution {
     pub unset: Vec<UnsetVariable>,
     /// Values that came from variables. They may be secrets.
     pub values: Vec<String>,
+    /// The variables that settings refer to, whether or not they are set.
+    pub uses: Vec<VariableUse>,
+}
+
+/// A setting that refers to a variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VariableUse {
+    /// The name of the variable.
+    pub name: String,
+    /// The key of the setting.
+    pub key: String,
 }
 
 /// A variable that is not set.
@@ -114,6 +125,10 @@ fn expand(text: &str, key: &str, lookup: VariableLookup<'_>, found: &mut Substit
             rest = &rest[start + length + 1..];
             continue;
         };
+        found.uses.push(VariableUse {
+            name: name.to_owned(),
+            key: key.to_owned(),
+        });
         match (lookup(name).filter(|value| !value.is_empty()), default) {
             (Some(value), _) => {
                 out.push_str(&value);

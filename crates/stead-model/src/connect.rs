@@ -3,6 +3,7 @@
 //! Effects: reads variables through the given lookup, and opens scripts and tapes.
 
 use crate::http::{HttpModel, HttpSettings, is_loopback};
+use crate::key_policy::{KeyPolicy, KeySource};
 use crate::local::{LOCAL_PROVIDERS, connect_local};
 use crate::overrides::WithOverrides;
 use crate::providers::{KeyNeed, Provider, WireKind, find, providers};
@@ -60,7 +61,19 @@ impl std::fmt::Display for ModelName {
 
 /// Creates the model that `settings` describe, with its retries and fallbacks. Nothing is sent yet;
 /// missing or invalid settings are reported now.
+///
+/// Keys are sent to every endpoint that the settings name: see [`connect_with_policy`].
 pub fn connect(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn Model>, ModelError> {
+    connect_with_policy(settings, env, &KeyPolicy::default())
+}
+
+/// Creates the model that `settings` describe as [`connect`] does. `keys` says which endpoints may
+/// be sent which keys.
+pub fn connect_with_policy(
+    settings: &ModelSettings,
+    env: EnvLookup<'_>,
+    keys: &KeyPolicy,
+) -> Result<Arc<dyn Model>, ModelError> {
     let fallbacks = settings.fallbacks.iter().map(|name| ModelSettings {
         name: name.clone(),
         // Endpoint, key and facts belong to the first model alone.
@@ -73,7 +86,7 @@ pub fn connect(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn M
         ..settings.clone()
     });
     let connect_retrying = |settings: &ModelSettings| -> Result<Arc<dyn Model>, ModelError> {
-        let model = connect_once(settings, env)?;
+        let model = connect_once(settings, env, keys)?;
         let max_retries = settings.max_retries.unwrap_or(DEFAULT_MAX_RETRIES);
         let retrying = Arc::new(RetryingModel::new(model, max_retries));
         let window = settings.context_window.map(u64::from);
@@ -138,6 +151,7 @@ pub fn secrets(settings: &ModelSettings, env: EnvLookup<'_>) -> Vec<String> {
 fn connect_once(
     settings: &ModelSettings,
     env: EnvLookup<'_>,
+    keys: &KeyPolicy,
 ) -> Result<Arc<dyn Model>, ModelError> {
     let name: ModelName = settings.name.parse()?;
     let recorded = |inner: &str| {
@@ -147,6 +161,7 @@ fn connect_once(
                 ..settings.clone()
             },
             env,
+            keys,
         )
     };
     if let Some(model) = connect_local(&name.provider, &name.model, settings.price, recorded) {
@@ -159,6 +174,7 @@ fn connect_once(
         settings.base_url.as_ref(),
         settings.api_key.as_ref(),
         env,
+        keys,
     )?;
     let http = HttpSettings {
         facts: facts(&name, settings),
@@ -189,6 +205,7 @@ pub(crate) fn resolve_endpoint(
     base_url: Option<&String>,
     api_key: Option<&String>,
     env: EnvLookup<'_>,
+    keys: &KeyPolicy,
 ) -> Result<Endpoint, ModelError> {
     let given = |text: Option<String>| {
         text.map(|text| text.trim().to_owned())
@@ -198,12 +215,15 @@ pub(crate) fn resolve_endpoint(
         .or_else(|| given(env(provider.base_url_variable)))
         .or_else(|| provider.base_url.map(str::to_owned))
         .ok_or_else(|| missing_setting(name, "base_url", provider.base_url_variable))?;
-    let key = given(api_key.cloned()).or_else(|| {
-        provider
-            .key_variables
-            .iter()
-            .find_map(|variable| given(env(variable)))
-    });
+    let variables = provider.key_variables.iter();
+    let key = match given(api_key.cloned()) {
+        Some(key) => KeySource::Settings(key),
+        None => variables
+            .filter_map(|variable| given(env(variable)))
+            .next()
+            .map_or(KeySource::Absent, KeySource::Variable),
+    };
+    let key = keys.key_for(name, provider, &base_url, key)?;
     let local = reqwest::Url::parse(&base_url).is_ok_and(|url| is_loopback(&url));
     if key.is_none() && provider.key == KeyNeed::Required && !local {
         return Err(missing_setting(

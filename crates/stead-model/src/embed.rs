@@ -6,7 +6,7 @@ use crate::classify::{classify, retry_after};
 use crate::connect::{Endpoint, resolve_endpoint};
 use crate::http::{client, is_web_page, network_error, parse_seconds};
 use crate::providers::{WireKind, find};
-use crate::{EnvLookup, ModelError, ModelName};
+use crate::{EnvLookup, KeyPolicy, ModelError, ModelName};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, Url};
 use serde::{Deserialize, Serialize};
@@ -95,7 +95,12 @@ pub struct Embedder {
 impl Embedder {
     /// Creates the client that `settings` describe. Nothing is sent yet; missing or invalid
     /// settings are reported now.
-    pub fn new(settings: &EmbeddingSettings, env: EnvLookup<'_>) -> Result<Self, ModelError> {
+    /// `keys` says which endpoints may be sent which keys.
+    pub fn new(
+        settings: &EmbeddingSettings,
+        env: EnvLookup<'_>,
+        keys: &KeyPolicy,
+    ) -> Result<Self, ModelError> {
         let (name, provider) = settings.provider()?;
         let Endpoint { base_url, key } = resolve_endpoint(
             provider,
@@ -103,6 +108,7 @@ impl Embedder {
             settings.base_url.as_ref(),
             settings.api_key.as_ref(),
             env,
+            keys,
         )?;
         let config = |problem: &str| ModelError::Config(format!("{name}: {problem}"));
         let url = Url::parse(&format!("{}/embeddings", base_url.trim_end_matches('/')));

@@ -39,6 +39,7 @@ mod facts;
 mod files;
 mod http;
 mod json_endpoint;
+mod key_policy;
 mod local;
 mod model;
 mod overrides;
@@ -56,12 +57,14 @@ pub use abilities::{Abilities, Ability};
 pub use caching::Caching;
 pub use catalogue::{ModelInfo, known_models, lookup};
 pub use connect::{
-    EnvLookup, ModelName, check_name, connect, provider_name, secrets, supports_caching,
+    EnvLookup, ModelName, check_name, connect, connect_with_policy, provider_name, secrets,
+    supports_caching,
 };
 pub use embed::{Embedder, EmbeddingSettings};
 pub use error::ModelError;
 pub use facts::{FallbackFacts, ModelFacts};
 pub use json_endpoint::JsonEndpoint;
+pub use key_policy::{KeyPolicy, endpoint_origin};
 pub use model::{Delta, Encoded, Model, Params, Reply, Request, SystemPart, ToolChoice};
 pub use providers::{KeyNeed, Provider, providers};
 pub use reported_limits::ReportedLimits;

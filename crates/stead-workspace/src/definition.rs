@@ -3,8 +3,8 @@
 //! Effects: none.
 
 use crate::{
-    AgentConfig, AgentSpec, FeatureSwitch, Finding, HookSpec, Layout, ProfileLayer, SourcePosition,
-    Surface, ToolLists,
+    ActingPart, AgentConfig, AgentSpec, FeatureSwitch, Finding, HookSpec, Layout, ProfileLayer,
+    SourcePosition, Surface, ToolLists,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -40,6 +40,23 @@ pub struct Definition {
     pub origins: BTreeMap<String, SettingOrigin>,
     /// Profiles given by the program; they override those of files.
     pub profiles: Vec<ProfileLayer>,
+    /// The variables of the process that settings refer to.
+    pub variable_uses: Vec<ProcessVariable>,
+    /// The parts that act besides those that are settings: tool servers, tools.
+    pub declared_parts: Vec<ActingPart>,
+    /// The endpoints that the person's platform names, with the name of the model.
+    pub platform_endpoints: Vec<(String, String)>,
+}
+
+/// A variable of the process that a setting of the folder refers to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessVariable {
+    /// The name of the variable.
+    pub name: String,
+    /// The key of the setting.
+    pub key: String,
+    /// The file with the setting.
+    pub file: String,
 }
 
 /// The paths of the parts of an agent in its folder.
@@ -202,6 +219,14 @@ impl Definition {
         wanted
             && self.paths.memory.is_some()
             && !self.config.disable.contains(FeatureSwitch::MemoryHooks)
+    }
+
+    /// Returns the file that the setting `key` comes from; the name of the layout if no file sets it.
+    pub fn setting_source(&self, key: &str) -> String {
+        match self.origins.get(key) {
+            Some(origin) => origin.source.clone(),
+            None => self.layout.to_string(),
+        }
     }
 
     /// Returns the definition of the main agent, if it is one of [`Definition::agents`].

@@ -37,12 +37,14 @@ mod dotenv;
 mod execute;
 mod feature_switch;
 mod finding;
+mod folder_trust;
 mod for_agent;
 mod front_matter;
 mod hooks;
 mod layout;
 mod memory;
 mod offload;
+mod personal_settings;
 mod plan;
 mod policy;
 mod profile;
@@ -67,12 +69,17 @@ pub use client_tool::ClientToolSettings;
 pub use compaction::CompactionSettings;
 pub use config::{AgentConfig, SkillMode, SkillSettings};
 pub use definition::{
-    ContextFile, ContextRendering, Definition, FixedText, Nested, SettingOrigin, WorkspacePaths,
+    ContextFile, ContextRendering, Definition, FixedText, Nested, ProcessVariable, SettingOrigin,
+    WorkspacePaths,
 };
 pub use dotenv::parse_dotenv;
 pub use execute::ExecuteSettings;
 pub use feature_switch::{DisabledFeatures, FeatureSwitch};
 pub use finding::{Finding, FindingSource, OpenOption, Severity};
+pub use folder_trust::{
+    ActingKind, ActingPart, FolderTrust, PartChange, RecordedPart, TrustAnswer, TrustDecision,
+    TrustFingerprint, TrustJudge, TrustRecord, TrustRequest, acting_parts,
+};
 pub use for_agent::general_purpose;
 pub use front_matter::FrontMatter;
 pub use hooks::{
@@ -86,6 +93,7 @@ pub use layout::{
 };
 pub use memory::MemorySettings;
 pub use offload::{OffloadSettings, offload_folder};
+pub use personal_settings::{PersonalProvider, PersonalSettings};
 pub use plan::PlanSettings;
 pub use policy::{Policy, UndoSettings};
 pub use profile::{

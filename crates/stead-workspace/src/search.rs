@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use stead_model::{Embedder, EmbeddingSettings, EnvLookup, ModelError};
+use stead_model::{Embedder, EmbeddingSettings, EnvLookup, KeyPolicy, ModelError};
 use stead_search::{Embed, EmbedError};
 
 /// How memory and sessions are searched.
@@ -27,10 +27,14 @@ impl SearchSettings {
     }
 
     /// Returns the embedding model, if the settings name one.
-    pub(crate) fn embedder(&self, env: EnvLookup<'_>) -> Option<ConfiguredEmbedder> {
+    pub(crate) fn embedder(
+        &self,
+        env: EnvLookup<'_>,
+        keys: &KeyPolicy,
+    ) -> Option<ConfiguredEmbedder> {
         self.embedding
             .as_ref()
-            .map(|settings| ConfiguredEmbedder::new(settings, env))
+            .map(|settings| ConfiguredEmbedder::new(settings, env, keys))
     }
 }
 
@@ -81,8 +85,8 @@ pub struct ConfiguredEmbedder {
 }
 
 impl ConfiguredEmbedder {
-    fn new(settings: &EmbeddingSettings, env: EnvLookup<'_>) -> Self {
-        let embedder = Embedder::new(settings, env);
+    fn new(settings: &EmbeddingSettings, env: EnvLookup<'_>, keys: &KeyPolicy) -> Self {
+        let embedder = Embedder::new(settings, env, keys);
         let name = embedder
             .as_ref()
             .map_or_else(|_| settings.name.clone(), Embedder::name);

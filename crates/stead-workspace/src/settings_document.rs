@@ -154,27 +154,27 @@ impl SettingsDocument {
         &mut self,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> (Vec<String>, Vec<Finding>) {
-        let (values, missing) = self.resolve_variables_as(VariableSyntax::All, lookup);
-        let missing = missing
+        let Substitution { values, unset, .. } =
+            self.resolve_variables_as(VariableSyntax::All, lookup);
+        let missing = unset
             .iter()
             .map(|missing| self.unset_variable_finding(missing))
             .collect();
         (values, missing)
     }
 
-    /// The same for variables that are written as `marks` says; gives those that are not set as
-    /// they are.
+    /// Replaces variables that are written as `marks` says, and returns what was found.
     pub(crate) fn resolve_variables_as(
         &mut self,
         marks: VariableSyntax,
         lookup: &dyn Fn(&str) -> Option<String>,
-    ) -> (Vec<String>, Vec<UnsetVariable>) {
+    ) -> Substitution {
         let mut found = Substitution {
             syntax: marks,
             ..Substitution::default()
         };
         substitute(&mut self.value, "", lookup, &mut found);
-        (found.values, found.unset)
+        found
     }
 
     /// An error about a variable that is not set.

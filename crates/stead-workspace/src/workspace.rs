@@ -3,23 +3,28 @@
 //!
 //! Effects: reads files of the workspace, caches them, and resolves its folder on the local disk.
 
+use crate::folder_trust::{placeholder_variable, restrict, server_parts};
 use crate::layout::{
     ParsedSubagent, SettingsText, definition_id, detect_layout, is_project_agent, load_profiles,
     parse_subagent,
 };
 use crate::profile::{ParsedProfile, built_in_profiles};
 use crate::{
-    AgentConfig, AgentRole, AgentSpec, Definition, FeatureSwitch, Finding, Layout, LoadCx,
-    OpenOptions, ProfileLayer, ReadWindow, Severity, TextReader, ToolsConfig, offload_folder,
+    AgentConfig, AgentRole, AgentSpec, Definition, FeatureSwitch, Finding, FolderTrust, Handler,
+    HookSpec, Layout, LoadCx, OpenOptions, ProfileLayer, ReadWindow, Severity, TextReader,
+    ToolsConfig, offload_folder,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use stead_core::Hint;
+use stead_core::{AccessKind, Hint, VerdictKind};
+use stead_model::KeyPolicy;
 use stead_place::{DefaultDir, PlaceSettings, SessionPersistence, SurroundingProject};
 use stead_search::Embed;
 use stead_skills::{SkillFlavor, SkillLayer, SkillLibrary, SkillOrigin, SourceError};
-use stead_vfs::{FileKind, Guarded, Protected, ReadTrace, Rules, Traced, VPath, Vfs, VfsError};
+use stead_vfs::{
+    CheckedRule, FileKind, Guarded, Protected, ReadTrace, Rule, Rules, Traced, VPath, Vfs, VfsError,
+};
 
 /// A workspace: its files and the agent they define.
 #[derive(Debug, Clone)]
@@ -39,8 +44,13 @@ pub struct Workspace {
     /// The embedding model of searches, if the settings name one.
     pub embedder: Option<Arc<dyn Embed>>,
     spec_cache: Arc<SpecCache>,
+    /// The profiles of the harness and of the person.
     built_in: Arc<[ProfileLayer]>,
     profiles: Arc<ProfileCache>,
+    /// How far the folder was trusted when it was opened.
+    pub trust: FolderTrust,
+    /// Which endpoints may be sent which keys.
+    pub keys: Arc<KeyPolicy>,
     /// The compiled `permissions:`.
     pub rules: Arc<Rules>,
     /// The files that the definition was read from.
@@ -75,6 +85,78 @@ const STANDARD_SKILLS: &str = ".agents/skills";
 /// The folders of skills for all workspaces in a person's home.
 const GLOBAL_SKILLS: [&str; 3] = [".agentscope/skills", ".stead/skills", STANDARD_SKILLS];
 
+/// Reads the settings of a folder through its layout.
+async fn read_definition(layout: Layout, cx: &LoadCx<'_>) -> Definition {
+    let mut draft = (layout.def().load)(layout, cx).await;
+    load_profiles(&mut draft).await;
+    draft.finish()
+}
+
+/// Returns a policy that also knows the endpoints of the platform, which is the person's.
+fn extended_policy(policy: &Arc<KeyPolicy>, definition: &Definition) -> Arc<KeyPolicy> {
+    let endpoints = &definition.platform_endpoints;
+    if endpoints.is_empty() {
+        return policy.clone();
+    }
+    let mut policy = KeyPolicy::clone(policy);
+    for (model, url) in endpoints {
+        let provider = model.split(':').next().unwrap_or_default();
+        policy.allow(provider, url);
+    }
+    Arc::new(policy)
+}
+
+/// Notes an error for each hook that would send a provider's key to an address.
+fn refuse_keys_of_hooks(definition: &mut Definition, keys: &KeyPolicy) {
+    for hook in &definition.hooks {
+        let Handler::Http { url, headers, .. } = &hook.handler else {
+            continue;
+        };
+        let mut texts = std::iter::once(url).chain(headers.values());
+        if let Some(variable) = texts.find_map(|text| keys.provider_key_in(text)) {
+            let text = format!(
+                "handler: the key in {variable} is sent to the endpoints of its provider alone"
+            );
+            definition.findings.push(Finding::error(&hook.source, text));
+        }
+    }
+}
+
+/// Returns the rules that keep an agent from changing the scripts and prompts of its hooks.
+fn hook_file_rules(hooks: &[HookSpec]) -> Vec<CheckedRule> {
+    let files = hooks.iter().flat_map(|hook| &hook.files);
+    let paths: Vec<String> = files.map(|path| glob_escape(path.as_str())).collect();
+    let rule = Rule {
+        operations: vec![AccessKind::Write],
+        paths,
+        mode: VerdictKind::Deny,
+    };
+    CheckedRule::new(0, rule).into_iter().collect()
+}
+
+/// Returns the rules that keep an agent from reading and changing files that are a person's alone.
+fn private_rules(private: &[VPath]) -> Vec<CheckedRule> {
+    let paths = private.iter().flat_map(|path| {
+        let path = glob_escape(path.as_str());
+        [format!("{path}/**"), path]
+    });
+    let rule = Rule {
+        operations: vec![AccessKind::Read, AccessKind::Write],
+        paths: paths.collect(),
+        mode: VerdictKind::Deny,
+    };
+    CheckedRule::new(0, rule).into_iter().collect()
+}
+
+/// Returns a pattern that matches exactly `path`.
+fn glob_escape(path: &str) -> String {
+    let escape = |c: char| match c {
+        '*' | '?' | '[' | '{' | '}' | '\\' => format!("[{c}]"),
+        _ => c.to_string(),
+    };
+    path.chars().map(escape).collect()
+}
+
 /// Reads `tools.json`: the values of its variables are redacted in journals, and what has no effect
 /// is noted. Mistakes that stop a run are reported by the turn setup.
 async fn read_tools_config(
@@ -98,7 +180,14 @@ async fn read_tools_config(
     let own = &definition.config.variables;
     let known = |name: &str| own.get(name).cloned().or_else(|| lookup(name));
     let dialect = definition.layout.tools_dialect();
-    if let Ok((config, findings)) = ToolsConfig::parse(path.as_str(), &read.text, dialect, &known) {
+    let parse = |lookup: &dyn Fn(&str) -> Option<String>| {
+        ToolsConfig::parse(path.as_str(), &read.text, dialect, lookup)
+    };
+    if let Ok((config, findings)) = parse(&known) {
+        if let (false, Ok((shown, _))) = (config.servers.is_empty(), parse(&placeholder_variable)) {
+            let parts = server_parts(path.as_str(), &shown);
+            definition.declared_parts.extend(parts);
+        }
         definition.config.secrets.extend(config.secrets);
         definition.findings.extend(findings);
     }
@@ -110,6 +199,9 @@ pub enum WorkspaceError {
     /// The settings are invalid.
     #[error("{}", lines(.0))]
     Invalid(Vec<Finding>),
+    /// The folder would act, and nobody trusts it.
+    #[error("{0}")]
+    Untrusted(String),
     /// A file cannot be read.
     #[error(transparent)]
     Files(#[from] VfsError),
@@ -123,7 +215,7 @@ impl WorkspaceError {
     pub fn hint(&self) -> Option<Hint> {
         match self {
             Self::Skills(error) => error.hint(),
-            Self::Invalid(_) | Self::Files(_) => None,
+            Self::Invalid(_) | Self::Untrusted(_) | Self::Files(_) => None,
         }
     }
 }
@@ -155,8 +247,11 @@ impl Workspace {
         Self::inspect(files, options, lookup).await.refuse_errors()
     }
 
-    /// Returns the workspace if its settings have no error, or else the errors.
+    /// Returns the workspace if its settings have no error and it may be opened, or else why not.
     pub fn refuse_errors(self) -> Result<Self, WorkspaceError> {
+        if let FolderTrust::Refused(_, reason) = &self.trust {
+            return Err(WorkspaceError::Untrusted(reason.clone()));
+        }
         let findings = self.definition.findings.iter();
         let errors: Vec<Finding> = findings
             .filter(|finding| finding.severity == Severity::Error)
@@ -186,17 +281,27 @@ impl Workspace {
             variables: lookup,
             options,
         };
-        let mut draft = (layout.def().load)(layout, &cx).await;
-        load_profiles(&mut draft).await;
-        let mut definition = draft.finish();
-        let trace = traced.trace();
+        let mut definition = read_definition(layout, &cx).await;
         read_tools_config(&files, &mut definition, lookup).await;
+        let trust = FolderTrust::decide(options.trust.as_deref(), &definition, &*files).await;
+        let variables: &(dyn Fn(&str) -> Option<String> + Sync) = match trust.is_restricted() {
+            false => lookup,
+            true => &placeholder_variable,
+        };
+        if trust.is_restricted() {
+            definition = read_definition(layout, &LoadCx { variables, ..cx }).await;
+            read_tools_config(&files, &mut definition, variables).await;
+            restrict(&mut definition);
+        }
+        let trace = traced.trace();
+        let keys = extended_policy(&options.keys, &definition);
+        refuse_keys_of_hooks(&mut definition, &keys);
         let own = definition.config.variables.clone();
-        let known = |name: &str| own.get(name).cloned().or_else(|| lookup(name));
+        let known = |name: &str| own.get(name).cloned().or_else(|| variables(name));
         let embedder = definition
             .config
             .search
-            .embedder(&known)
+            .embedder(&known, &keys)
             .map(|embedder| Arc::new(embedder) as Arc<dyn Embed>);
         let key = definition
             .config
@@ -206,7 +311,9 @@ impl Workspace {
             .and_then(|settings| settings.api_key.clone());
         definition.config.secrets.extend(key);
         let permissions = &definition.config.permissions;
-        let rules = Rules::from_checked(permissions, definition.paths.protected);
+        let rules = Rules::from_checked(permissions, definition.paths.protected)
+            .narrowed_by(&hook_file_rules(&definition.hooks))
+            .narrowed_by(&private_rules(&options.private_paths));
         let unattended = Arc::new(rules.without_asking());
         let secrets = Arc::new(Rules::from_checked(&[], Protected::NONE));
         let home = options
@@ -216,6 +323,8 @@ impl Workspace {
         Self {
             files,
             definition,
+            trust,
+            keys,
             rules: Arc::new(rules),
             reader: Arc::default(),
             library: Arc::default(),
@@ -225,7 +334,10 @@ impl Workspace {
             trace,
             unattended_rules: unattended,
             spec_cache: Arc::default(),
-            built_in: built_in_profiles().into(),
+            built_in: built_in_profiles()
+                .into_iter()
+                .chain(options.profiles.iter().cloned())
+                .collect(),
             profiles: Arc::default(),
         }
     }
@@ -333,7 +445,12 @@ impl Workspace {
                     continue;
                 };
                 match self.cached_spec(id, path, read.text) {
-                    CachedSpec::Valid(spec) => drop(all.specs.insert(id.to_owned(), spec)),
+                    CachedSpec::Valid(mut spec) => {
+                        if self.trust.is_restricted() {
+                            Arc::make_mut(&mut spec).model = None;
+                        }
+                        all.specs.insert(id.to_owned(), spec);
+                    }
                     CachedSpec::NoDefinition => {}
                     // No other agent of this name is used instead: it might be allowed more.
                     CachedSpec::Broken => {
@@ -494,9 +611,11 @@ impl Workspace {
         let lookup = |name: &str| self.config().variables.get(name).cloned();
         let dialect = self.definition.layout.tools_dialect();
         let parsed = ToolsConfig::parse(path.as_str(), &read.text, dialect, &lookup);
-        parsed
-            .map(|(config, _)| config)
-            .map_err(|finding| WorkspaceError::Invalid(vec![finding]))
+        let (mut config, _) = parsed.map_err(|finding| WorkspaceError::Invalid(vec![finding]))?;
+        if self.trust.is_restricted() {
+            config.servers.clear();
+        }
+        Ok(config)
     }
 
     /// Returns the problems of `tools.json`.

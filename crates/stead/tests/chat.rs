@@ -39,9 +39,14 @@ fn stead(dir: &Path, model: &str, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
     command
         .args(args)
+        .arg("--trust")
         .arg("-C")
         .arg(dir)
         .args(["-m", model])
+        .env(
+            "XDG_CONFIG_HOME",
+            concat!(env!("CARGO_TARGET_TMPDIR"), "/config"),
+        )
         .env("STEAD_BACKGROUND", "0")
         .env_remove("NO_COLOR")
         .env_remove("STEAD_WORKSPACE");

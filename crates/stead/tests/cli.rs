@@ -10,8 +10,12 @@ mod closed_pipes;
 mod compaction;
 #[path = "cli/execute.rs"]
 mod execute;
+#[path = "cli/folder_trust.rs"]
+mod folder_trust;
 #[path = "cli/foreign_promises.rs"]
 mod foreign_promises;
+#[path = "cli/hostile_folders.rs"]
+mod hostile_folders;
 #[path = "cli/layouts.rs"]
 mod layouts;
 #[path = "cli/list.rs"]
@@ -28,6 +32,8 @@ mod model_wires;
 mod nested_calls;
 #[path = "cli/offload.rs"]
 mod offload;
+#[path = "cli/personal_settings.rs"]
+mod personal_settings;
 #[path = "cli/places.rs"]
 mod places;
 #[path = "cli/plan_mode.rs"]

@@ -8,7 +8,7 @@ mod models;
 
 pub use error::BuildError;
 pub use folder::{inspect_folder, open_folder};
-pub use models::{DEFAULT_MODELS, choose_model, resolve_model_files};
+pub use models::{DEFAULT_MODEL_VARIABLE, DEFAULT_MODELS, choose_model, resolve_model_files};
 
 use crate::session_models::SharedVariables;
 use crate::workspace_agents::SubagentDelegate;
@@ -95,14 +95,19 @@ impl Agent {
 
 impl AgentBuilder {
     /// Sets the folder that is the agent's workspace. Required.
+    ///
+    /// The folder is trusted: its hooks run, and its settings name endpoints and permissions. A
+    /// program that opens folders of others sets a [`TrustJudge`](stead_workspace::TrustJudge) with
+    /// [`AgentBuilder::open_options`].
     pub fn workspace(mut self, dir: impl AsRef<Path>) -> Self {
         self.workspace = Some(dir.as_ref().to_owned());
         self
     }
 
     /// Sets how the folder is opened: its layout, which of its agents is the main one, the model,
-    /// whether a model is asked at all, the platform's files, the person's own folder, the cache.
-    /// The name of the folder in it is ignored.
+    /// whether a model is asked at all, the platform's files, the person's own folder, the cache,
+    /// who decides whether the folder may act ([`OpenOptions::trust`]), and which endpoints may be
+    /// sent which keys ([`OpenOptions::keys`]). The name of the folder in it is ignored.
     pub fn open_options(mut self, options: OpenOptions) -> Self {
         self.options = options;
         self
@@ -286,6 +291,7 @@ impl AgentBuilder {
             name: given_name.as_deref(),
             model_use,
             process: &process,
+            keys: workspace.keys.clone(),
             connector: self.model_connector,
         };
         let AgentModels {

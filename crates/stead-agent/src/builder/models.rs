@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead_core::{ModelScope, SessionModel};
 use stead_model::{
-    Delta, Model, ModelError, ModelFacts, ModelSettings, Params, Request, connect, secrets,
+    Delta, KeyPolicy, Model, ModelError, ModelFacts, ModelSettings, Params, Request,
+    connect_with_policy, secrets,
 };
 use stead_workspace::{ModelUse, Workspace};
 
@@ -21,11 +22,15 @@ pub const DEFAULT_MODELS: [(&str, &str); 3] = [
     ("GEMINI_API_KEY", "gemini:gemini-2.5-flash"),
 ];
 
+/// The variable that names the model of workspaces that name none, as `provider:model`.
+pub const DEFAULT_MODEL_VARIABLE: &str = "STEAD_MODEL";
+
 /// Returns the settings of the model that the workspace in `dir` is to use.
 ///
 /// These are tried in order: `name`, which a person or program gave; the workspace's own setting;
-/// the first provider whose key `variables` knows. Files that the workspace's settings name are
-/// relative to `dir`; those of `name` are relative to the current folder.
+/// the variable [`DEFAULT_MODEL_VARIABLE`]; the first provider whose key `variables` knows. Files
+/// that the workspace's settings name are relative to `dir`; those of `name` are relative to the
+/// current folder.
 pub fn choose_model(
     name: Option<&str>,
     workspace: &Workspace,
@@ -38,16 +43,18 @@ pub fn choose_model(
         let named = configured
             .clone()
             .filter(|settings| !settings.name.is_empty());
-        let by_key = || {
-            DEFAULT_MODELS
-                .iter()
-                .find(|(key, _)| variables(key).is_some())
-                .map(|(_, name)| ModelSettings {
-                    name: (*name).to_owned(),
-                    ..configured.unwrap_or_default()
-                })
+        let by_default = || {
+            let by_key = DEFAULT_MODELS.iter();
+            let by_key = by_key
+                .filter(|(key, _)| variables(key).is_some())
+                .map(|(_, name)| (*name).to_owned());
+            let name = variables(DEFAULT_MODEL_VARIABLE).or_else(|| by_key.take(1).next())?;
+            Some(ModelSettings {
+                name,
+                ..configured.unwrap_or_default()
+            })
         };
-        return named.or_else(by_key);
+        return named.or_else(by_default);
     };
     match configured {
         Some(settings) if settings.name == name => Some(settings),
@@ -141,6 +148,8 @@ pub(super) struct ModelSources<'a> {
     pub(super) model_use: ModelUse,
     /// The process's variables.
     pub(super) process: &'a SharedVariables,
+    /// Which endpoints may be sent which keys.
+    pub(super) keys: Arc<KeyPolicy>,
     /// The connector that replaces the usual way to connect.
     pub(super) connector: Option<ModelConnector>,
 }
@@ -180,8 +189,10 @@ impl ModelSources<'_> {
             }
             None => {
                 let lookup = self.lookup();
+                let keys = self.keys.clone();
                 ModelConnector::new(move |settings| {
-                    connect(&resolve_model_files(settings.clone(), &dir), &*lookup)
+                    let settings = resolve_model_files(settings.clone(), &dir);
+                    connect_with_policy(&settings, &*lookup, &keys)
                 })
             }
         }
@@ -215,7 +226,7 @@ impl ModelSources<'_> {
         };
         let connect_main = |settings: &ModelSettings| match &self.connector {
             Some(connector) => connector.connect(settings),
-            None => connect(settings, &*lookup),
+            None => connect_with_policy(settings, &*lookup, &self.keys),
         };
         let mut unavailable = None;
         let no_model = || Arc::new(NoModel::named(chosen.as_ref()));
@@ -284,11 +295,28 @@ impl ModelSources<'_> {
                 choice,
                 connector: by_settings,
                 configured: config.model.clone(),
+                endpoints: self.named_endpoints(),
+                keys: self.keys.clone(),
                 variables: lookup,
                 unavailable,
             },
             secrets: known,
         })
+    }
+
+    /// Returns the endpoints that settings of the workspace name, or its `.env`.
+    fn named_endpoints(&self) -> Vec<String> {
+        let definition = &self.workspace.definition;
+        let agents = definition.agents.values();
+        let models = definition.config.model.iter();
+        let models = models.chain(agents.filter_map(|spec| spec.model.as_ref()));
+        let named = models.filter_map(|settings| settings.base_url.clone());
+        let variables = stead_model::providers().iter();
+        let variables = variables.map(|provider| provider.base_url_variable);
+        let own = &definition.config.variables;
+        named
+            .chain(variables.filter_map(|name| own.get(name).cloned()))
+            .collect()
     }
 
     /// Connects to a model that a hook names.

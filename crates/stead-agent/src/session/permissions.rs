@@ -12,8 +12,12 @@ use stead_tools::SessionView;
 use stead_vfs::VPath;
 
 impl Session {
-    /// The permission mode.
+    /// The permission mode. In a folder that is not trusted, it is `explore` whatever the session
+    /// says.
     pub fn permission_mode(&self) -> PermissionMode {
+        if self.agent().workspace().trust.is_restricted() {
+            return PermissionMode::Explore;
+        }
         self.state()
             .mode
             .unwrap_or(self.agent().workspace().config().permission_mode)
@@ -88,9 +92,13 @@ impl Session {
         DelegationBounds::new(self.id.clone(), &self.permissions(), depth, tree)
     }
 
-    /// Reads the owner's permanent permissions.
+    /// Reads the owner's permanent permissions. Those in a folder that is not trusted have no
+    /// effect.
     pub(crate) async fn load_grants(&mut self) -> Result<(), AgentError> {
-        self.grants = self.agent().grants(&self.owner).list().await?;
+        self.grants = match self.agent().workspace().trust.is_restricted() {
+            true => Vec::new(),
+            false => self.agent().grants(&self.owner).list().await?,
+        };
         // Other processes may have marked files since the last run.
         self.tainted_files().forget();
         Ok(())

@@ -18,7 +18,9 @@ fn reached(
     let name: ModelName = settings.name.parse()?;
     let provider = find(&name.provider).ok_or_else(|| unknown_provider(&name))?;
     let base_url = settings.base_url.as_ref();
-    let endpoint = resolve_endpoint(provider, &name, base_url, settings.api_key.as_ref(), env)?;
+    let keys = KeyPolicy::default();
+    let api_key = settings.api_key.as_ref();
+    let endpoint = resolve_endpoint(provider, &name, base_url, api_key, env, &keys)?;
     let base_url = without_version(provider.wire, &endpoint.base_url);
     let path = wire_for(provider.wire, &name.model).endpoint(WireMode::Stream);
     Ok((format!("{base_url}{path}"), endpoint.key))

@@ -100,6 +100,7 @@ async fn texts_get_their_vectors_batch_by_batch_in_their_own_order() {
             ..settings(&server.url)
         },
         &env,
+        &KeyPolicy::default(),
     )
     .unwrap();
     let texts: Vec<String> = (0..BATCH_TEXTS + 2).map(|n| "x".repeat(n + 1)).collect();
@@ -162,7 +163,7 @@ async fn what_goes_wrong_is_told_by_meaning_and_without_the_key() {
             timeout_seconds: 0.2,
             ..settings(&server.url)
         };
-        let embedder = Embedder::new(&settings, &|_| None).unwrap();
+        let embedder = Embedder::new(&settings, &|_| None, &KeyPolicy::default()).unwrap();
         assert_eq!(
             embedder.embed(&["x".to_owned()]).await.unwrap_err(),
             expected
@@ -200,7 +201,7 @@ fn settings_that_cannot_work_are_refused() {
             .problem()
             .is_some_and(|problem| problem.contains("must be more than 0"))
     );
-    let error = Embedder::new(&of("openai:small"), &|_| None)
+    let error = Embedder::new(&of("openai:small"), &|_| None, &KeyPolicy::default())
         .unwrap_err()
         .to_string();
     assert!(error.contains("OPENAI_API_KEY"), "{error}");

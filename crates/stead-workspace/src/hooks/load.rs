@@ -4,6 +4,7 @@
 
 use super::raw::{HandlerKind, RawHandler, RawHook};
 use super::{Handler, HookSpec, Matcher, Program};
+use crate::folder_trust::{MAX_NAMED_FILES, named_in_line, named_in_words};
 use crate::layout::{Draft, SettingsRoot, TextOr, TextSource, list_definitions, suggestion};
 use crate::{SettingsDocument, Severity};
 use std::time::Duration;
@@ -23,8 +24,6 @@ pub(crate) struct HookReferences<'a> {
     pub(crate) model: &'a FindModel<'a>,
     /// The names of agents.
     pub(crate) agents: Vec<&'a str>,
-    /// The folders with files that the agent cannot change.
-    pub(crate) protected_dirs: &'a [&'a str],
 }
 
 /// Loads every hook of `folder`, in the order of file names, and notes all problems.
@@ -57,7 +56,11 @@ pub(crate) async fn load_hooks(draft: &mut Draft<'_>, folder: &str, known: &Hook
             continue;
         }
         if let Some(handler) = handler.filter(|_| problems.is_empty()) {
-            draft.hooks.push(hook_spec(raw, &path, handler));
+            let files = hook_files(draft, &raw.handler, &handler).await;
+            draft.hooks.push(HookSpec {
+                files,
+                ..hook_spec(raw, &path, handler)
+            });
         }
     }
 }
@@ -70,6 +73,7 @@ fn hook_spec(raw: RawHook, path: &str, handler: Handler) -> HookSpec {
     HookSpec {
         name: raw.name,
         source: path.to_owned(),
+        files: Vec::new(),
         events: raw.events.iter().map(|written| written.trigger()).collect(),
         matcher: raw.matcher.as_deref().and_then(Matcher::new),
         handler,
@@ -79,6 +83,34 @@ fn hook_spec(raw: RawHook, path: &str, handler: Handler) -> HookSpec {
     }
 }
 
+/// Returns the files of the folder that decide what a hook does: those that its command names, and
+/// the file of its prompt or task. Of a link, both the link and its target.
+async fn hook_files(draft: &Draft<'_>, raw: &RawHandler, handler: &Handler) -> Vec<VPath> {
+    let texts = [raw.prompt.as_ref(), raw.task.as_ref()];
+    let texts = texts.into_iter().flatten().filter_map(|text| match text {
+        TextOr::Text(_) => None,
+        TextOr::Settings(source) => source.file(),
+    });
+    let mut named: Vec<VPath> = texts.filter_map(|file| VPath::parse(file).ok()).collect();
+    if let Handler::Command { program, cwd, .. } = handler {
+        let words = match program {
+            Program::Shell(line) => named_in_line(line),
+            Program::Direct { program, args } => {
+                named_in_words(std::iter::once(program).chain(args).cloned().collect())
+            }
+        };
+        named.extend(words.iter().filter_map(|word| cwd.join(word).ok()));
+    }
+    let mut files = std::collections::BTreeSet::new();
+    for path in named.into_iter().take(MAX_NAMED_FILES) {
+        if draft.is_file(path.as_str()).await {
+            files.extend(draft.resolve(&path).await);
+            files.insert(path);
+        }
+    }
+    files.into_iter().collect()
+}
+
 async fn resolve_handler(
     draft: &mut Draft<'_>,
     document: &SettingsDocument,
@@ -86,7 +118,7 @@ async fn resolve_handler(
     known: &HookReferences<'_>,
 ) -> Option<Handler> {
     match raw.kind {
-        HandlerKind::Command => resolve_command(draft, document, raw, known).await,
+        HandlerKind::Command => resolve_command(draft, document, raw),
         HandlerKind::Http => {
             let headers = raw.headers.clone().unwrap_or_default();
             Some(Handler::Http {
@@ -130,11 +162,10 @@ async fn resolve_handler(
     }
 }
 
-async fn resolve_command(
+fn resolve_command(
     draft: &mut Draft<'_>,
     document: &SettingsDocument,
     raw: &RawHandler,
-    known: &HookReferences<'_>,
 ) -> Option<Handler> {
     let command = raw.command.clone()?;
     let cwd = match VPath::parse(raw.cwd.as_deref().unwrap_or(".")) {
@@ -144,24 +175,6 @@ async fn resolve_command(
             return None;
         }
     };
-    let program = command
-        .split_whitespace()
-        .next()
-        .and_then(|program| cwd.join(program).ok());
-    let kept = |path: &VPath| {
-        path.parts()
-            .next()
-            .is_some_and(|top| known.protected_dirs.contains(&top))
-    };
-    if let Some(path) = program.filter(|path| !kept(path))
-        && draft.is_file(path.as_str()).await
-    {
-        let folder = known.protected_dirs.first().copied().unwrap_or_default();
-        let message = format!(
-            "handler.command: the agent could change {path}; move it to {folder}/, where it cannot"
-        );
-        draft.note(document.finding(Severity::Warning, "handler.command", message));
-    }
     let program = match &raw.args {
         None => Program::Shell(command),
         Some(args) => Program::Direct {

@@ -17,6 +17,9 @@ pub struct HookSpec {
     pub name: String,
     /// The file that defines the hook.
     pub source: String,
+    /// The files of the folder that decide what the hook does: scripts that its command names, the
+    /// file of its prompt or task. The agent cannot change them.
+    pub files: Vec<VPath>,
     /// The events that trigger the hook.
     pub events: Vec<HookTrigger>,
     /// The pattern that selects occasions; none = all.

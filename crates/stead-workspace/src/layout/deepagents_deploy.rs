@@ -266,8 +266,20 @@ async fn note_tools(draft: &mut Draft<'_>, file: &str, pointer: &str) {
         }
     };
     let count = match document.value().pointer(pointer) {
-        Some(Value::Array(list)) => list.len(),
-        Some(Value::Object(map)) => map.len(),
+        Some(Value::Array(list)) => {
+            for (i, server) in list.iter().enumerate() {
+                let name = server.get("name").and_then(Value::as_str);
+                let name = name.map_or_else(|| format!("number {}", i + 1), str::to_owned);
+                draft.declare_server(file, &name, server);
+            }
+            list.len()
+        }
+        Some(Value::Object(map)) => {
+            for (name, server) in map {
+                draft.declare_server(file, name, server);
+            }
+            map.len()
+        }
         Some(_) | None => 0,
     };
     if count > 0 {

@@ -3,12 +3,14 @@
 //! Effects: reads files of the workspace and of the platform.
 
 use super::{LoadCx, ModelUse, Strictness};
+use crate::folder_trust::{DOTENV_KEY, named_in_line, part as acting_part};
 use crate::{
-    AgentConfig, AgentSpec, Definition, Finding, FixedText, HookSpec, Layout, SettingOrigin,
-    SettingsDocument, Severity, WorkspacePaths,
+    ActingKind, ActingPart, AgentConfig, AgentSpec, Definition, Finding, FixedText, HookSpec,
+    Layout, ProcessVariable, SettingOrigin, SettingsDocument, Severity, WorkspacePaths,
 };
 use crate::{Surface, ToolLists, parse_dotenv};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use stead_core::{UnsetVariable, VariableSyntax};
 use stead_vfs::{FileKind, ReadRange, VPath, Vfs, VfsError};
@@ -43,6 +45,12 @@ pub(crate) struct Draft<'a> {
     origins: BTreeMap<String, SettingOrigin>,
     /// The variables of the folder's own `.env`.
     variables: BTreeMap<String, String>,
+    /// The variables of the process that settings with an effect refer to.
+    variable_uses: Vec<ProcessVariable>,
+    /// The tool servers and tools.
+    declared_parts: Vec<ActingPart>,
+    /// The endpoints that the platform names, with the name of the model.
+    pub(crate) platform_endpoints: Vec<(String, String)>,
     /// The variables of the platform's `.env`. Those of the process override them.
     platform_variables: BTreeMap<String, String>,
 }
@@ -93,6 +101,9 @@ impl<'a> Draft<'a> {
             findings: Vec::new(),
             origins: BTreeMap::new(),
             variables: BTreeMap::new(),
+            variable_uses: Vec::new(),
+            declared_parts: Vec::new(),
+            platform_endpoints: Vec::new(),
             platform_variables: BTreeMap::new(),
         }
     }
@@ -111,6 +122,36 @@ impl<'a> Draft<'a> {
     /// Notes a finding.
     pub(crate) fn note(&mut self, finding: Finding) {
         self.findings.push(finding);
+    }
+
+    /// Declares that the settings in `file` make something act: a tool server, a tool. `names` are
+    /// the words of its command.
+    pub(crate) fn declare_part(
+        &mut self,
+        kind: ActingKind,
+        file: &str,
+        (summary, names): (String, Vec<String>),
+    ) {
+        self.declared_parts.push(ActingPart {
+            names,
+            ..acting_part(kind, file, summary)
+        });
+    }
+
+    /// Declares the tool server `name` with these settings.
+    pub(crate) fn declare_server(&mut self, file: &str, name: &str, settings: &Value) {
+        let text = |key: &str| settings.get(key).and_then(Value::as_str);
+        let args = settings.get("args").and_then(Value::as_array);
+        let args = args.into_iter().flatten().filter_map(Value::as_str);
+        let words: Vec<&str> = text("command").into_iter().chain(args).collect();
+        let line = words.join(" ");
+        let action = match (text("command"), text("url")) {
+            (Some(_), _) => format!("starts `{line}`"),
+            (None, Some(url)) => format!("connects to {url}"),
+            (None, None) => "is connected".to_owned(),
+        };
+        let summary = format!("{action} as the tool server {name}");
+        self.declare_part(ActingKind::Server, file, (summary, named_in_line(&line)));
     }
 
     /// Returns the number of findings so far.
@@ -199,8 +240,24 @@ impl<'a> Draft<'a> {
                 .is_some_and(|value| !value.is_null())
             {
                 self.note(document.finding(Severity::Inactive, key, format!("{key}: {what}")));
+                self.forget_variables(document.file(), key);
             }
         }
+    }
+
+    /// Forgets the variables that settings in `file` refer to, because they have no effect.
+    fn forget_variables_of(&mut self, file: &str) {
+        self.variable_uses.retain(|used| used.file != file);
+    }
+
+    /// Forgets the variables that the setting `key` of `file` refers to, because it has no effect.
+    pub(crate) fn forget_variables(&mut self, file: &str, key: &str) {
+        self.variable_uses.retain(|used| {
+            let below = used.key.strip_prefix(key);
+            let is_inside =
+                below.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
+            used.file != file || !is_inside
+        });
     }
 
     /// Reads a text file of the folder. Returns none if there is no such file.
@@ -235,6 +292,11 @@ impl<'a> Draft<'a> {
             return false;
         };
         self.cx.files.stat(&path).await.is_ok()
+    }
+
+    /// Returns the path that `path` leads to when links are followed.
+    pub(crate) async fn resolve(&self, path: &VPath) -> Option<VPath> {
+        self.cx.files.resolve(path).await.ok()
     }
 
     /// Whether there is a regular file at `path`.
@@ -282,6 +344,7 @@ impl<'a> Draft<'a> {
         let (document, missing) = self
             .load_yaml_with_unset(SettingsRoot::Workspace, path, marks)
             .await?;
+        self.forget_variables_of(path);
         let lax = |missing| Finding {
             severity: Severity::NonFatal,
             ..document.unset_variable_finding(missing)
@@ -299,9 +362,21 @@ impl<'a> Draft<'a> {
     ) -> Option<(SettingsDocument, Vec<UnsetVariable>)> {
         let read = self.read_file_in(side, path).await?;
         let mut document = self.ok_or_note(SettingsDocument::parse_yaml(&read.file, &read.text))?;
-        let (secrets, missing) = document.resolve_variables_as(marks, &|name| self.variable(name));
-        self.config.secrets.extend(secrets);
-        Some((document, missing))
+        let found = document.resolve_variables_as(marks, &|name| self.variable(name));
+        self.config.secrets.extend(found.values);
+        if side == SettingsRoot::Workspace {
+            let of_process = found
+                .uses
+                .into_iter()
+                .filter(|used| !self.variables.contains_key(&used.name));
+            self.variable_uses
+                .extend(of_process.map(|used| ProcessVariable {
+                    name: used.name,
+                    key: used.key,
+                    file: read.file.clone(),
+                }));
+        }
+        Some((document, found.unset))
     }
 
     /// Loads variables from a `.env` file, if there is one. Other programs use the file too, so its
@@ -312,6 +387,11 @@ impl<'a> Draft<'a> {
         self.soften_findings(before);
         let Some(read) = read else { return };
         let (variables, findings) = parse_dotenv(&read.file, &read.text);
+        let origin = SettingOrigin {
+            source: read.file,
+            place: None,
+        };
+        self.origins.insert(DOTENV_KEY.to_owned(), origin);
         self.variables = variables;
         self.findings.extend(findings);
     }
@@ -408,9 +488,12 @@ impl<'a> Draft<'a> {
             surface: self.surface,
             hooks: self.hooks,
             texts: self.texts,
-            findings: self.findings,
             origins: self.origins,
             profiles: Vec::new(),
+            variable_uses: self.variable_uses,
+            declared_parts: self.declared_parts,
+            platform_endpoints: self.platform_endpoints,
+            findings: self.findings,
         }
     }
 }

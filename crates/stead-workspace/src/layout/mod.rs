@@ -37,8 +37,10 @@ pub(crate) use project_files::is_project_agent;
 pub(crate) use subagents::{ParsedSubagent, definition_id, parse as parse_subagent};
 
 use crate::profile::ParsedProfile;
+use crate::{ProfileLayer, TrustJudge};
 use std::path::PathBuf;
 use std::sync::Arc;
+use stead_model::KeyPolicy;
 use stead_vfs::{VPath, Vfs};
 
 /// The options for opening a folder as a workspace.
@@ -67,6 +69,16 @@ pub struct OpenOptions {
     /// The folder of this machine for derived data of places that are not folders; none = no such
     /// data is stored.
     pub cache: Option<PathBuf>,
+    /// Decides whether the folder may act; none = it may. A program that opens folders of others
+    /// sets it.
+    pub trust: Option<Arc<dyn TrustJudge>>,
+    /// Which endpoints may be sent which keys. The default restricts nothing.
+    pub keys: Arc<KeyPolicy>,
+    /// Files and folders of the workspace that the agent may neither read nor change, such as the
+    /// person's own settings where they lie in it.
+    pub private_paths: Vec<VPath>,
+    /// The person's own profiles. Those of the folder override them.
+    pub profiles: Vec<ProfileLayer>,
 }
 
 /// Whether a model will be used.

@@ -120,7 +120,8 @@ async fn note_servers(draft: &mut Draft<'_>) {
         .value()
         .get("mcpServers")
         .and_then(Value::as_object);
-    for name in servers.into_iter().flat_map(|servers| servers.keys()) {
+    for (name, server) in servers.into_iter().flatten() {
+        draft.declare_server(SERVERS_FILE, name, server);
         let key = format!("mcpServers.{name}");
         let text = format!("{key}: tool servers are connected in a later version");
         draft.note(document.finding(Severity::Inactive, &key, text));

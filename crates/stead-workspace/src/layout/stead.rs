@@ -121,7 +121,6 @@ async fn load_hooks(draft: &mut Draft<'_>) {
     let known = crate::hooks::HookReferences {
         model: &model,
         agents: agents.iter().map(String::as_str).collect(),
-        protected_dirs: &["hooks", ".stead"],
     };
     crate::hooks::load_hooks(draft, "hooks", &known).await;
 }

@@ -162,7 +162,10 @@ impl ParsedProfile {
         self.layers_from(ProfileSource::File(self.file.clone()))
     }
 
-    fn layers_from(&self, source: ProfileSource) -> impl Iterator<Item = ProfileLayer> + '_ {
+    pub(crate) fn layers_from(
+        &self,
+        source: ProfileSource,
+    ) -> impl Iterator<Item = ProfileLayer> + '_ {
         let layer = move |(key, _): &(ProfileKey, SourcePosition)| ProfileLayer {
             key: key.clone(),
             source: source.clone(),

@@ -23,6 +23,8 @@ pub struct ProfileLayer {
 pub enum ProfileSource {
     /// The harness.
     BuiltIn,
+    /// The person's own settings, by their file.
+    Person(String),
     /// A file of the workspace.
     File(String),
     /// The program that uses the library.
@@ -33,8 +35,9 @@ impl ProfileSource {
     fn rank(&self) -> u8 {
         match self {
             Self::BuiltIn => 0,
-            Self::File(_) => 1,
-            Self::Code => 2,
+            Self::Person(_) => 1,
+            Self::File(_) => 2,
+            Self::Code => 3,
         }
     }
 }
@@ -43,7 +46,7 @@ impl fmt::Display for ProfileSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built in"),
-            Self::File(path) => f.write_str(path),
+            Self::Person(path) | Self::File(path) => f.write_str(path),
             Self::Code => f.write_str("given by the program"),
         }
     }

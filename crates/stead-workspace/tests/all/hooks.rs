@@ -46,6 +46,7 @@ fn guard() -> HookSpec {
     };
     HookSpec {
         name: "guard".to_owned(),
+        files: vec![path("hooks/guard.sh")],
         source: "hooks/a.yaml".to_owned(),
         events: vec![on(HookEvent::BeforeToolCall), on(HookEvent::AfterToolCall)],
         matcher: Matcher::new("^(Bash|Write)$"),
@@ -89,6 +90,7 @@ async fn hooks_of_both_layouts_come_to_the_same() {
         hooks,
         [HookSpec {
             source: ".openharness/hooks/a.yaml".to_owned(),
+            files: Vec::new(),
             ..guard()
         }]
     );
@@ -324,7 +326,7 @@ async fn mistakes_are_told_with_their_place_and_the_nearest_name() {
 }
 
 #[tokio::test]
-async fn what_the_agent_could_change_and_what_has_no_use_are_told() {
+async fn what_has_no_use_is_told() {
     let hook = "name: x\nevents: [before_tool_call]\nhandler: {type: command, command: ./tools/guard.sh -v}\n\
                 capabilities: [answer_permission]\n";
     let files = [
@@ -338,8 +340,6 @@ async fn what_the_agent_could_change_and_what_has_no_use_are_told() {
         told,
         [
             "hooks/x.yaml:4:16: warning: capabilities[0]: answer_permission is of use only at permission_request",
-            "hooks/x.yaml:3:26: warning: handler.command: the agent could change tools/guard.sh; move it to hooks/, \
-             where it cannot",
         ]
     );
     assert!(

@@ -4,14 +4,17 @@
 
 mod sessions;
 mod skills;
+mod trust;
 mod workspace;
 
 pub(crate) use sessions::{ExportFormat, SearchBounds, SessionsArgs, SessionsCommand};
 pub(crate) use skills::{SkillsArgs, SkillsCommand};
+pub(crate) use trust::{AuthArgs, AuthCommand, TrustArgs, TrustCommand, TrustDirArgs};
 pub(crate) use workspace::{CopyArgs, WorkspaceArgs, WorkspaceCommand};
 
 use super::approvals::args::ApprovalsArgs;
 use super::memory::args::MemoryArgs;
+use super::trust::UntrustedFolder;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -65,6 +68,9 @@ pub(crate) struct GlobalArgs {
     /// Also read skills from this folder of the workspace; may be repeated
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) skills: Vec<String>,
+    /// Trust the folder as it is now, and remember it (`stead trust --help`)
+    #[arg(long, global = true)]
+    pub(crate) trust: bool,
     /// Write logs to standard error; -vv for more. `RUST_LOG` overrides it, and `chat` logs to a
     /// file
     #[arg(short = 'v', long, global = true, action = clap::ArgAction::Count)]
@@ -79,6 +85,9 @@ pub(crate) struct GlobalArgs {
     /// session.
     #[arg(skip)]
     pub(crate) mode: Option<PermissionMode>,
+    /// What the command does with a folder that nobody trusts. Set for each command.
+    #[arg(skip)]
+    pub(crate) untrusted: UntrustedFolder,
 }
 
 /// Parses an amount that is added to a budget: `0.50` is dollars, `50000t` tokens.
@@ -190,6 +199,10 @@ pub(crate) enum CliCommand {
     /// List, show and answer calls that wait for a person; list and revoke grants
     #[command(alias = "approval")]
     Approvals(ApprovalsArgs),
+    /// Choose which folders may act: run hooks, name endpoints, set permissions
+    Trust(TrustArgs),
+    /// Store, list and remove keys of providers
+    Auth(AuthArgs),
     /// Remove old undo data and files left by crashes
     Gc(GcArgs),
     /// List the workspaces in a folder, of any layout

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use stead::agent::{Agent, inspect_folder, inspect_user_folder, resolve_model_files};
 use stead::core::counted;
 use stead::core::{AccessKind, PermissionMode, VerdictKind};
-use stead::model::{ModelSettings, connect, lookup};
+use stead::model::{ModelSettings, connect, connect_with_policy, lookup};
 use stead::skills::{Installation, Shadowed, SkillOrigin, SkillProblem};
 use stead::store::Sessions;
 use stead::vfs::VfsError;
@@ -125,6 +125,7 @@ async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRo
         false => format!("{layout}; every setting is known"),
     };
     let mut rows = vec![row(CheckGrade::Ok, "layout", about_settings)];
+    rows.extend(check_trust(&workspace));
     rows.extend(
         workspace
             .definition
@@ -163,6 +164,29 @@ async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRo
         Err(error) => rows.push(row(CheckGrade::Error, "filesystem", error.to_string())),
     }
     Ok(rows)
+}
+
+/// Lists the parts that act by themselves, and whether the folder is trusted.
+fn check_trust(workspace: &Workspace) -> Vec<CheckRow> {
+    let Some(request) = workspace.trust.request() else {
+        return Vec::new();
+    };
+    let parts = request.parts.iter().map(|part| {
+        row(
+            CheckGrade::Ok,
+            &part.source,
+            format!("acts by itself: it {}", part.summary),
+        )
+    });
+    let whole = match workspace.trust.is_restricted() {
+        false => row(CheckGrade::Ok, "trust", "this folder is trusted".to_owned()),
+        true => {
+            let text = "this folder is not trusted: it is checked without the parts that act \
+                        (`stead trust add` trusts it)";
+            row(CheckGrade::Warning, "trust", text.to_owned())
+        }
+    };
+    std::iter::once(whole).chain(parts).collect()
 }
 
 /// Warns about a folder with the name of the user whose overrides are not used.
@@ -346,7 +370,10 @@ fn check_models(workspace: &Workspace, dir: &Path, env: &ProcessEnv) -> Vec<Chec
         let some_key =
             |name: &str| known(name).or_else(|| name.ends_with("_KEY").then(|| "any".to_owned()));
         rows.push(
-            match (connect(&settings, &some_key), connect(&settings, &known)) {
+            match (
+                connect(&settings, &some_key),
+                connect_with_policy(&settings, &known, &workspace.keys),
+            ) {
                 (Err(error), _) => row(CheckGrade::Error, "model", error.to_string()),
                 (Ok(_), Err(error)) => row(CheckGrade::Warning, "model", error.to_string()),
                 (Ok(_), Ok(_)) => row(CheckGrade::Ok, "model", format!("{name} can be asked")),

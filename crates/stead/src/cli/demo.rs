@@ -8,13 +8,14 @@ use super::error::CliError;
 use super::print::outln;
 use super::render::Renderer;
 use super::style::Style;
+use super::trust::folder_judge;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, RunOptions, RunReport, Session};
 use stead::core::{Block, Event, EventKind, RunOutcome, SessionId};
 use stead::model::ScriptedModel;
-use stead::workspace::FeatureSwitch;
+use stead::workspace::{FeatureSwitch, OpenOptions};
 use tokio_util::sync::CancellationToken;
 
 const SCRIPT: &str = include_str!("../demo/script.yaml");
@@ -58,6 +59,10 @@ pub(crate) async fn demo(env: &ProcessEnv, args: &DemoArgs) -> Result<ExitCode, 
     let model = Arc::new(ScriptedModel::parse("demo", &script)?);
     let agent = Agent::builder()
         .workspace(dir)
+        .open_options(OpenOptions {
+            trust: Some(folder_judge(&GlobalArgs::default(), env, dir)),
+            ..OpenOptions::default()
+        })
         .model_arc(model)
         .variables(env.lookup())
         .disable(FeatureSwitch::Shell)

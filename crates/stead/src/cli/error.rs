@@ -153,7 +153,7 @@ impl From<WorkspaceError> for CliError {
                 let lines: Vec<String> = findings.iter().map(finding_line).collect();
                 Self::Usage(lines.join("\n"))
             }
-            WorkspaceError::Files(_) | WorkspaceError::Skills(_) => {
+            WorkspaceError::Files(_) | WorkspaceError::Skills(_) | WorkspaceError::Untrusted(_) => {
                 Self::Usage(with_hint(&error, error.hint()))
             }
         }

@@ -40,7 +40,8 @@ pub(crate) async fn explain(
             .filter(|key| value_at(&settings, key).is_some())
             .collect(),
     };
-    if keys.is_empty() && given.is_empty() && !args.json {
+    let has_personal = !env.personal.origins.is_empty();
+    if keys.is_empty() && given.is_empty() && !has_personal && !args.json {
         outln!("nothing is set: every setting has its default (`stead schema` describes them)");
     }
     let style = Style::stdout(env);
@@ -49,7 +50,11 @@ pub(crate) async fn explain(
         let origin = setting_origin(&workspace, &key);
         (key, value, origin)
     });
-    for (key, value, origin) in set.chain(given) {
+    let personal = match args.key {
+        Some(_) => Vec::new(),
+        None => personal_rows(env, &workspace),
+    };
+    for (key, value, origin) in set.chain(personal).chain(given) {
         if args.json {
             out_json(&json!({"key": key, "value": value, "origin": origin}));
             continue;
@@ -73,6 +78,36 @@ pub(crate) async fn explain(
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the person's own settings that count in this workspace, as rows of the listing. No key
+/// is shown.
+fn personal_rows(env: &ProcessEnv, workspace: &Workspace) -> Vec<SettingRow> {
+    let personal = &env.personal;
+    let origin = |key: &str| personal.origins.get(key).cloned();
+    let mut rows = Vec::new();
+    let names_none = workspace
+        .config()
+        .model
+        .as_ref()
+        .is_none_or(|own| own.name.is_empty());
+    if let (Some(model), true) = (&personal.model, names_none) {
+        rows.push(("model.name".to_owned(), json!(model), origin("model")));
+    }
+    for (name, provider) in &personal.providers {
+        let key = |field: &str| format!("providers.{name}.{field}");
+        let base_url = provider
+            .base_url
+            .as_ref()
+            .map(|url| ("base_url", json!(url)));
+        let api_key = provider.api_key.as_ref().map(|_| ("api_key", json!("•••")));
+        let hosts = Some(&provider.hosts).filter(|hosts| !hosts.is_empty());
+        let hosts = hosts.map(|hosts| ("hosts", json!(hosts)));
+        for (field, value) in [base_url, api_key, hosts].into_iter().flatten() {
+            rows.push((key(field), value, origin(&key(field))));
+        }
+    }
+    rows
 }
 
 /// The profiles of the model that a run would use, as rows of the listing.

@@ -7,6 +7,7 @@ use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::named_workspace;
 use super::print::outln;
+use super::trust::trust_made;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -61,14 +62,23 @@ pub(crate) async fn init(
         made.map_err(|error| CliError::Failed(error.into()))?;
         outln!("made {path}/");
     }
+    let mut created = Vec::new();
     for (path, content) in scaffold {
         let path = VPath::parse(path).map_err(|error| CliError::Failed(error.into()))?;
         match files.write(&path, content.into(), Expect::Absent).await {
-            Ok(_) => outln!("made {path}"),
+            Ok(_) => {
+                outln!("made {path}");
+                created.push(path.to_string());
+            }
             Err(VfsError::Exists(_)) => outln!("kept {path}, which exists"),
             Err(error) => return Err(CliError::Failed(error.into())),
         }
     }
+    let common = GlobalArgs {
+        layout: Some(layout),
+        ..common.clone()
+    };
+    trust_made(&common, env, &dir, &created).await?;
     let persona = def.persona;
     outln!(
         "\n{} is a workspace. Write in {persona} who the agent is, then:\n  stead chat -C {0}",

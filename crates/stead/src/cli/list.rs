@@ -2,12 +2,13 @@
 //!
 //! Effects: reads folders of the local disk and the workspaces in them, and prints.
 
-use super::args::ListArgs;
+use super::args::{GlobalArgs, ListArgs};
 use super::env::ProcessEnv;
 use super::error::{CliError, finding_line};
 use super::locate::nested_workspace;
 use super::print::{outln, to_json};
 use super::style::Style;
+use super::trust::{folder_judge, state};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,16 +29,22 @@ struct ListedWorkspace {
     agent: Option<String>,
     description: Option<String>,
     model: Option<String>,
+    /// Whether the folder may act: `harmless`, `trusted` or `not_trusted`.
+    trust: &'static str,
     /// Whether the files have no errors.
     valid: bool,
     problems: Vec<Finding>,
 }
 
-pub(crate) async fn list(env: &ProcessEnv, args: &ListArgs) -> Result<ExitCode, CliError> {
+pub(crate) async fn list(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    args: &ListArgs,
+) -> Result<ExitCode, CliError> {
     let dir = args.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let mut found = Vec::new();
     for (name, path) in folders(&dir)? {
-        found.extend(describe_workspace(&name, &path, env).await);
+        found.extend(describe_workspace(common, &name, &path, env).await);
     }
     if args.json {
         outln!("{}", to_json(&found)?);
@@ -67,6 +74,12 @@ pub(crate) async fn list(env: &ProcessEnv, args: &ListArgs) -> Result<ExitCode, 
             one.layout.as_str()
         );
         outln!("{state}  {}", line.trim_end());
+        if one.trust == "not_trusted" && one.valid {
+            outln!(
+                "       {}",
+                style.dim("not trusted: its own model and hooks are left out")
+            );
+        }
         for problem in &one.problems {
             outln!("       {}", style.dim(&finding_line(problem)));
         }
@@ -103,7 +116,12 @@ fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
 }
 
 /// Returns a description of the workspace in `path`, if it is one.
-async fn describe_workspace(name: &str, path: &Path, env: &ProcessEnv) -> Option<ListedWorkspace> {
+async fn describe_workspace(
+    common: &GlobalArgs,
+    name: &str,
+    path: &Path,
+    env: &ProcessEnv,
+) -> Option<ListedWorkspace> {
     let (path, known) = match nested_workspace(path) {
         Some((inner, layout)) => (inner, Some(layout)),
         None => (path.to_owned(), None),
@@ -117,9 +135,14 @@ async fn describe_workspace(name: &str, path: &Path, env: &ProcessEnv) -> Option
     let options = OpenOptions {
         layout: Some(layout),
         folder: Some(name.to_owned()),
+        trust: Some(folder_judge(common, env, &path)),
+        keys: Arc::new(env.key_policy()),
         ..OpenOptions::default()
     };
     let opened = Workspace::open(files, &options, &|variable| env.get(variable)).await;
+    let trust = opened
+        .as_ref()
+        .map_or("not_trusted", |opened| state(&opened.trust));
     let (config, problems) = match opened {
         Ok(Workspace { definition, .. }) => {
             let failing = definition
@@ -129,9 +152,11 @@ async fn describe_workspace(name: &str, path: &Path, env: &ProcessEnv) -> Option
             (Some(definition.config), failing.collect())
         }
         Err(WorkspaceError::Invalid(findings)) => (None, findings),
-        Err(error @ (WorkspaceError::Files(_) | WorkspaceError::Skills(_))) => {
-            (None, vec![Finding::error(".", error.to_string())])
-        }
+        Err(
+            error @ (WorkspaceError::Files(_)
+            | WorkspaceError::Skills(_)
+            | WorkspaceError::Untrusted(_)),
+        ) => (None, vec![Finding::error(".", error.to_string())]),
     };
     Some(ListedWorkspace {
         name: name.to_owned(),
@@ -142,6 +167,7 @@ async fn describe_workspace(name: &str, path: &Path, env: &ProcessEnv) -> Option
             .as_ref()
             .and_then(|config| config.description.clone()),
         model: config.and_then(|config| Some(config.model?.name).filter(|name| !name.is_empty())),
+        trust,
         valid: problems.is_empty(),
         problems,
     })

@@ -5,6 +5,8 @@
 use super::args::GlobalArgs;
 use super::env::ProcessEnv;
 use super::error::CliError;
+use super::personal::PersonalFolder;
+use super::trust::folder_judge;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead::store::OsDisk;
@@ -144,7 +146,18 @@ pub(crate) fn open_options(
         skills: common.skills.clone(),
         home: home_files(env, dir),
         cache: env.cache(),
+        trust: Some(folder_judge(common, env, dir)),
+        keys: Arc::new(env.key_policy()),
+        private_paths: personal_path(env, dir).into_iter().collect(),
+        profiles: env.personal.profiles.clone(),
     })
+}
+
+/// Returns the path of the person's configuration folder in the folder `dir`, if it lies there.
+fn personal_path(env: &ProcessEnv, dir: &Path) -> Option<VPath> {
+    let personal = PersonalFolder::new(env).real_path()?;
+    let below = personal.strip_prefix(dir.canonicalize().ok()?).ok()?;
+    VPath::parse(below.to_str()?).ok()
 }
 
 /// Opens the platform, which many workspaces share: `$STEAD_PLATFORM`, or `~/.stead/platform` if it

@@ -4,6 +4,7 @@
 
 mod approvals;
 mod args;
+mod auth;
 mod chat;
 mod check;
 mod demo;
@@ -22,6 +23,7 @@ mod models;
 mod nested_lines;
 mod open_agent;
 mod passed_over;
+mod personal;
 mod print;
 mod prompt;
 mod render;
@@ -34,6 +36,7 @@ mod skills;
 mod style;
 mod tool;
 mod transcript;
+mod trust;
 mod undo;
 mod usage;
 mod workspace;
@@ -43,7 +46,10 @@ use clap::{CommandFactory, Parser};
 use env::ProcessEnv;
 use error::CliError;
 use logging::LogDestination;
+use memory::args::MemoryCommand;
+use personal::PersonalFolder;
 use std::process::ExitCode;
+use trust::UntrustedFolder;
 
 /// The maximum number of threads for blocking work (syncs, file reads). More would only grow the
 /// process: there is one disk.
@@ -107,13 +113,51 @@ fn print_parse_error(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
+/// Returns what a command does with a folder that acts and that nobody decided about: what only
+/// shows something opens it without the parts that act, and everything else asks.
+fn untrusted_folder(command: &CliCommand) -> UntrustedFolder {
+    let only_shows = match command {
+        CliCommand::Check(_)
+        | CliCommand::Explain(_)
+        | CliCommand::List(_)
+        | CliCommand::Models(_)
+        | CliCommand::Prompt(_)
+        | CliCommand::Trust(_)
+        | CliCommand::Usage(_) => true,
+        CliCommand::Tool(args) => args.name.is_none() || args.explain,
+        CliCommand::Sessions(args) => args.command.only_shows(),
+        CliCommand::Approvals(args) => args.command.only_shows(),
+        CliCommand::Skills(args) => args.command.only_shows(),
+        CliCommand::Memory(args) => match args.command {
+            // Nobody sees a question of the background worker.
+            MemoryCommand::Work { .. } => return UntrustedFolder::Refuse,
+            _ => args.command.only_shows(),
+        },
+        CliCommand::Init(_)
+        | CliCommand::Run(_)
+        | CliCommand::Chat(_)
+        | CliCommand::Demo(_)
+        | CliCommand::Schema(_)
+        | CliCommand::Workspace(_)
+        | CliCommand::Auth(_)
+        | CliCommand::Gc(_)
+        | CliCommand::Completions { .. } => false,
+    };
+    match only_shows {
+        true => UntrustedFolder::Restrict,
+        false => UntrustedFolder::Ask,
+    }
+}
+
 async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {
-    let common = cli.common;
+    let mut common = cli.common;
+    common.untrusted = untrusted_folder(&cli.command);
     // These commands use no workspace, so the flag for one is refused rather than ignored.
     let placeless = match &cli.command {
         CliCommand::Demo(_)
         | CliCommand::List(_)
         | CliCommand::Schema(_)
+        | CliCommand::Auth(_)
         | CliCommand::Completions { .. } => true,
         CliCommand::Models(args) => args.name.is_none(),
         _ => false,
@@ -133,6 +177,25 @@ async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {
             "--layout, --context-file and --skills have no meaning for this command",
         ));
     }
+    let is_trust = matches!(cli.command, CliCommand::Trust(_));
+    if (unopened || is_trust) && common.trust {
+        return Err(CliError::usage(
+            "--trust has no meaning for this command (`stead trust add` trusts a folder)",
+        ));
+    }
+    let personal;
+    let env = match &cli.command {
+        // These work even if the person's own settings are wrong.
+        CliCommand::Demo(_)
+        | CliCommand::Schema(_)
+        | CliCommand::Completions { .. }
+        | CliCommand::Auth(_) => env,
+        _ => {
+            let folder = PersonalFolder::new(env);
+            personal = env.with_personal(folder.settings(env)?, folder.keys()?);
+            &personal
+        }
+    };
     match cli.command {
         CliCommand::Init(args) => init::init(&common, env, &args).await,
         CliCommand::Run(args) => run::run(&common, env, args).await,
@@ -179,8 +242,10 @@ async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {
         CliCommand::Skills(args) => skills::skills(&common, env, args.command).await,
         CliCommand::Memory(args) => memory::memory(&common, env, args.command).await,
         CliCommand::Approvals(args) => approvals::approvals(&common, env, args.command).await,
+        CliCommand::Trust(args) => trust::trust(&common, env, args).await,
+        CliCommand::Auth(args) => auth::auth(env, args),
         CliCommand::Gc(args) => gc::gc(&common, env, &args).await,
-        CliCommand::List(args) => list::list(env, &args).await,
+        CliCommand::List(args) => list::list(&common, env, &args).await,
         CliCommand::Models(args) => models::models(&common, env, &args).await,
         CliCommand::Usage(args) => usage::usage(&common, env, &args).await,
         CliCommand::Completions { shell } => {

@@ -16,8 +16,8 @@ use stead::agent::UNKNOWN_WINDOW_TOKENS;
 use stead::agent::resolve_model_files;
 use stead::core::Price;
 use stead::model::{
-    Abilities, Ability, KeyNeed, ModelName, ModelSettings, ReportedLimits, connect, known_models,
-    lookup, providers,
+    Abilities, Ability, KeyNeed, ModelName, ModelSettings, ReportedLimits, connect_with_policy,
+    known_models, lookup, providers,
 };
 use stead::workspace::ResolvedProfile;
 
@@ -151,9 +151,11 @@ async fn show_model(
     let unknown = settings.context_window.is_none() && table.is_none();
     let (reported, unasked) = match unknown {
         false => (ReportedLimits::default(), None),
-        true => match connect(&resolve_model_files(settings.clone(), &dir), &|name| {
-            variable(&workspace, env, name)
-        }) {
+        true => match connect_with_policy(
+            &resolve_model_files(settings.clone(), &dir),
+            &|name| variable(&workspace, env, name),
+            &workspace.keys,
+        ) {
             Ok(model) => (model.describe().await, None),
             Err(error) => (ReportedLimits::default(), Some(error.to_string())),
         },

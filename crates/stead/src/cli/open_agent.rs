@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use stead::agent::{Agent, BuildError, DEFAULT_MODELS, choose_model, open_folder};
-use stead::core::{Owner, Redactor, SessionId, UserId};
+use stead::core::{Owner, PermissionMode, Redactor, SessionId, UserId, counted};
 use stead::model::ModelSettings;
 use stead::place::{Place, StorePathBase};
 use stead::store::{OsDisk, Store};
@@ -45,6 +45,8 @@ pub(crate) async fn open_agent(
             config.secrets.extend(secrets);
         });
     let agent = announce_if_slow(builder.build()).await?;
+    refuse_wider_mode(&agent, mode)?;
+    tell_restriction(&agent);
     tracing::info!(
         place = %agent.place().describe(),
         layout = %agent.workspace().definition.layout,
@@ -52,6 +54,31 @@ pub(crate) async fn open_agent(
         "workspace opened"
     );
     Ok(agent)
+}
+
+/// Prints that a folder that is not trusted was opened for reading alone.
+fn tell_restriction(agent: &Agent) {
+    let trust = &agent.workspace().trust;
+    if let Some(request) = trust.request().filter(|_| trust.is_restricted()) {
+        let parts = counted(request.parts.len(), "part");
+        errln!(
+            "the folder is not trusted, so it is opened read only, without {parts} that would act \
+             (`stead trust show`)"
+        );
+    }
+}
+
+/// Refuses a permission mode that allows more than reading in a folder that is not trusted.
+pub(crate) fn refuse_wider_mode(
+    agent: &Agent,
+    mode: Option<PermissionMode>,
+) -> Result<(), CliError> {
+    match mode.filter(|mode| *mode != PermissionMode::Explore) {
+        Some(mode) if agent.workspace().trust.is_restricted() => Err(CliError::usage(format!(
+            "the folder is not trusted, so it is opened read only; --mode {mode} needs --trust"
+        ))),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Returns flags that name an agent for a command with a session: where the layout does not choose
@@ -180,6 +207,7 @@ pub(crate) fn no_model_message() -> String {
                 .to_owned(),
         );
     }
+    lines.push("  stead auth add PROVIDER        stores a key".to_owned());
     lines.push(
         "  -m provider:model              any other; `stead models` lists providers".to_owned(),
     );

@@ -6,7 +6,7 @@ use super::args::{GlobalArgs, RunArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::background;
-use super::open_agent::{open_agent, session_id, with_session_agent};
+use super::open_agent::{open_agent, refuse_wider_mode, session_id, with_session_agent};
 use super::passed_over::warn_passed_over;
 use super::print::errln;
 use super::run_client::RunClient;
@@ -46,6 +46,7 @@ pub(crate) async fn run(
         None => ModelUse::Required,
     };
     let agent = open_agent(common, env, model_use).await?;
+    refuse_wider_mode(&agent, args.turn.mode)?;
     warn_passed_over(&agent);
     let mut changes = args.turn.session_changes();
     if args.plan {

@@ -397,6 +397,7 @@ fn errors_say_what_is_wrong_and_what_to_do() {
       export ANTHROPIC_API_KEY=…     then anthropic:claude-sonnet-4-5 is used
       export OPENAI_API_KEY=…        then openai:gpt-5-mini is used
       export GEMINI_API_KEY=…        then gemini:gemini-2.5-flash is used
+      stead auth add PROVIDER        stores a key
       -m provider:model              any other; `stead models` lists providers
       model: provider:model          the same, in the workspace's agent.yaml
       stead demo                     watch an agent work with no key at all
@@ -456,6 +457,8 @@ fn help_lists_the_commands() {
       skills       Install, list, update, remove, publish or check skills
       memory       Show, search, review, edit and merge long-term memory
       approvals    List, show and answer calls that wait for a person; list and revoke grants
+      trust        Choose which folders may act: run hooks, name endpoints, set permissions
+      auth         Store, list and remove keys of providers
       gc           Remove old undo data and files left by crashes
       list         List the workspaces in a folder, of any layout
       models       Show providers and keys, and what is known about models
@@ -472,6 +475,7 @@ fn help_lists_the_commands() {
           --context-file <FILE>  Include this whole file in the prompt, as a context file; may be
                                  repeated
           --skills <DIR>         Also read skills from this folder of the workspace; may be repeated
+          --trust                Trust the folder as it is now, and remember it (`stead trust --help`)
       -v, --verbose...           Write logs to standard error; -vv for more. `RUST_LOG` overrides it,
                                  and `chat` logs to a file
       -h, --help                 Print help

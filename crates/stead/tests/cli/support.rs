@@ -12,8 +12,37 @@ pub(crate) const STEAD: &str = env!("CARGO_BIN_EXE_stead");
 /// A hang becomes a failure.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A workspace that is removed when dropped.
-pub(crate) struct Folder(tempfile::TempDir);
+/// The commands that open a workspace.
+const OPENING: [&str; 13] = [
+    "approvals",
+    "chat",
+    "check",
+    "explain",
+    "gc",
+    "memory",
+    "prompt",
+    "run",
+    "sessions",
+    "skills",
+    "tool",
+    "usage",
+    "workspace",
+];
+
+/// A workspace that is removed when dropped, with a configuration folder of its own. Commands trust
+/// the workspace with `--trust`, unless it comes from elsewhere.
+pub(crate) struct Folder {
+    dir: tempfile::TempDir,
+    config: tempfile::TempDir,
+    source: FolderSource,
+}
+
+/// Where a workspace comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FolderSource {
+    Own,
+    Elsewhere,
+}
 
 /// What a command left behind.
 #[derive(Debug)]
@@ -25,29 +54,55 @@ pub(crate) struct Done {
 
 impl Folder {
     pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            config: tempfile::tempdir().unwrap(),
+            source: FolderSource::Own,
+        }
+    }
+
+    /// A workspace that the person has not decided about.
+    pub(crate) fn from_elsewhere() -> Self {
+        Self {
+            source: FolderSource::Elsewhere,
+            ..Self::new()
+        }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
-        self.0.path().to_owned()
+        self.dir.path().to_owned()
+    }
+
+    /// The folder that `stead/` is made in for the person's own settings.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.config.path().to_owned()
+    }
+
+    /// The flags that go with these arguments.
+    pub(crate) fn flags(&self, args: &[&str]) -> &'static [&'static str] {
+        let opens = args.iter().any(|arg| OPENING.contains(arg));
+        match (self.source, opens) {
+            (FolderSource::Own, true) => &["--trust"],
+            (FolderSource::Own, false) | (FolderSource::Elsewhere, _) => &[],
+        }
     }
 
     pub(crate) fn put(&self, name: &str, content: &str) {
-        std::fs::write(self.0.path().join(name), content).unwrap();
+        std::fs::write(self.dir.path().join(name), content).unwrap();
     }
 
     pub(crate) fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.0.path().join(name)).unwrap()
+        std::fs::read_to_string(self.dir.path().join(name)).unwrap()
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.0.path().join(name).exists()
+        self.dir.path().join(name).exists()
     }
 
     /// A script in the workspace and the name of the model that plays it.
     pub(crate) fn script(&self, yaml: &str) -> String {
         self.put("script.yaml", yaml);
-        format!("scripted:{}", self.0.path().join("script.yaml").display())
+        format!("scripted:{}", self.dir.path().join("script.yaml").display())
     }
 
     /// The binary with this folder as its workspace and nothing in its environment.
@@ -55,9 +110,11 @@ impl Folder {
         let mut command = Command::new(STEAD);
         command
             .env_clear()
-            .env("HOME", self.0.path())
+            .env("HOME", self.dir.path())
+            .env("XDG_CONFIG_HOME", self.config.path())
             .env("STEAD_BACKGROUND", "0")
-            .current_dir(self.0.path())
+            .current_dir(self.dir.path())
+            .args(self.flags(args))
             .args(args)
             .timeout(DEADLINE);
         command
@@ -68,9 +125,11 @@ impl Folder {
         let mut command = std::process::Command::new(STEAD);
         command
             .env_clear()
-            .env("HOME", self.0.path())
+            .env("HOME", self.dir.path())
+            .env("XDG_CONFIG_HOME", self.config.path())
             .env("STEAD_BACKGROUND", "0")
-            .current_dir(self.0.path())
+            .current_dir(self.dir.path())
+            .args(self.flags(args))
             .args(args);
         command
             .stdin(std::process::Stdio::null())
@@ -101,7 +160,7 @@ impl Folder {
             }
         }
         let mut files = Vec::new();
-        walk(self.0.path(), &mut files);
+        walk(self.dir.path(), &mut files);
         files
     }
 }

@@ -18,9 +18,11 @@ fn on_terminal(folder: &Folder, args: &[&str], server: Option<&FakeModel>) -> St
     command
         .env_clear()
         .env("HOME", folder.path())
+        .env("XDG_CONFIG_HOME", folder.config())
         .env("STEAD_BACKGROUND", "0")
         .envs(server.map(endpoints).into_iter().flatten())
         .current_dir(folder.path())
+        .args(folder.flags(args))
         .args(args);
     let mut pty = Pty::spawn(&command, 50, 200);
     pty.wait_exit(DEADLINE);

@@ -249,7 +249,10 @@ fn usage_of_an_openpaw_workspace_goes_where_its_own_tools_look() {
 fn models_tells_what_is_known_about_one_and_who_says_so() {
     let folder = Folder::new();
     let fact = |value: Value, from: &str| json!({"value": value, "from": from});
-    let told = |name: &str| folder.run(&["models", name, "--json"]).exits(0).json();
+    let told = |name: &str| {
+        let args = ["--trust", "models", name, "--json"];
+        folder.run(&args).exits(0).json()
+    };
     let known = told("anthropic:claude-haiku-4-5");
     assert_eq!(known["context_window"], fact(json!(200_000), "table"));
     assert_eq!(

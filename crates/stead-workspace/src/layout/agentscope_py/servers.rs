@@ -69,6 +69,8 @@ pub(super) async fn check_servers(draft: &mut Draft<'_>, file: &str) {
                 continue;
             };
             draft.config.secrets.extend(server.mcp_config.secrets());
+            let config = value.get("mcp_config").unwrap_or(value);
+            draft.declare_server(file, &server.name, config);
             if let Some((field, problem)) = server.problem() {
                 draft.note(document.error(
                     &format!("{key}.{field}"),

@@ -3,8 +3,9 @@
 //! Effects: reads files of the workspace.
 
 use super::common::is_valid_name;
+use crate::folder_trust::named_in_line;
 use crate::layout::Draft;
-use crate::{SettingsDocument, Severity};
+use crate::{ActingKind, SettingsDocument, Severity};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -86,6 +87,9 @@ pub(super) async fn load_actions(draft: &mut Draft<'_>) -> Vec<String> {
             ));
             continue;
         }
+        let command = &action.entry.command;
+        let summary = format!("runs `{command}` as the action {}", action.name);
+        draft.declare_part(ActingKind::Tool, &path, (summary, named_in_line(command)));
         note_inactive_action(draft, &document, &action.name);
         names.push(action.name);
     }

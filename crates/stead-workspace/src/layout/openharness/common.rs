@@ -91,5 +91,6 @@ pub(super) fn note_inactive_under(
     if value.is_some_and(|value| !value.is_null()) {
         let key = names.join(".");
         draft.note(document.finding(Severity::Inactive, &key, format!("{key}: {what}")));
+        draft.forget_variables(document.file(), &key);
     }
 }

@@ -111,7 +111,6 @@ async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
     let hooks = crate::hooks::HookReferences {
         model: &model,
         agents: names,
-        protected_dirs: &[OPENHARNESS_DIR],
     };
     crate::hooks::load_hooks(&mut draft, ".openharness/hooks", &hooks).await;
     let mut models_of = BTreeMap::new();

@@ -147,6 +147,10 @@ impl OpenharnessModels {
                 reference: Some(reference.clone()),
                 ..entry.settings()
             };
+            if let (SettingsRoot::Platform, Some(url)) = (side, &settings.base_url) {
+                let named = (settings.name.clone(), url.clone());
+                draft.platform_endpoints.push(named);
+            }
             // A key is a secret even if its model is not used.
             draft.config.secrets.extend(settings.api_key.clone());
             self.by_reference.insert(reference, settings);

@@ -311,6 +311,11 @@ impl LocatedPrompts {
 }
 
 impl TextSource {
+    /// Returns the file that the text is in, if it is in one.
+    pub(crate) fn file(&self) -> Option<&str> {
+        self.file.as_deref()
+    }
+
     /// Loads the text. Notes a finding if it cannot be read.
     pub(crate) async fn load(
         &self,

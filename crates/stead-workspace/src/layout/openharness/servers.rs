@@ -51,6 +51,11 @@ pub(super) async fn load_servers(draft: &mut Draft<'_>) -> Vec<String> {
         return Vec::new();
     };
     for (name, server) in &servers {
+        if server.enabled != Some(false)
+            && let Some(settings) = document.value().get(name)
+        {
+            draft.declare_server(SERVERS_FILE, name, settings);
+        }
         match server.problem() {
             Some((key, message)) => draft
                 .note(document.error(&format!("{name}{key}"), format!("{name}{key}: {message}"))),

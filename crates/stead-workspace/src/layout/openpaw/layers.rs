@@ -163,6 +163,11 @@ impl ConfigLayers {
         if !own {
             return None;
         }
+        let endpoints = shared
+            .providers
+            .iter()
+            .filter_map(|(name, entry)| entry.endpoint(name));
+        draft.platform_endpoints.extend(endpoints);
         let settings = serde_json::from_value(self.merged());
         let settings = settings.map_err(|error: serde_json::Error| {
             Finding::error(
@@ -284,6 +289,9 @@ impl ConfigLayers {
                     .is_some_and(|shared| is_set(shared, &global_key(key)))
             {
                 draft.note(self.finding(Severity::Inactive, key, format!("{key}: {what}")));
+                if let Some(own) = &self.workspace {
+                    draft.forget_variables(own.file(), key);
+                }
             }
         }
     }

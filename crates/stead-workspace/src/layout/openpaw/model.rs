@@ -39,6 +39,14 @@ pub(super) struct ProviderEntry {
     pub(super) more: Map<String, Value>,
 }
 
+impl ProviderEntry {
+    /// Returns the provider and the endpoint of the entry `name`, if it names one.
+    pub(super) fn endpoint(&self, name: &str) -> Option<(String, String)> {
+        let provider = self.kind.clone().unwrap_or_else(|| name.to_owned());
+        Some((provider, self.base_url.clone()?))
+    }
+}
+
 /// Deserializes `provider:model` or a map.
 pub(super) fn spelled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModelSpec, D::Error> {
     struct ModelSpecVisitor;

@@ -5,7 +5,7 @@
 use super::layers::ConfigLayers;
 use super::settings::OpenpawSettings;
 use crate::layout::Draft;
-use crate::{Approval, FeatureSwitch, Finding, Severity};
+use crate::{ActingKind, Approval, FeatureSwitch, Finding, Severity};
 use stead_core::ToolKind;
 use stead_tools::{Availability, builtin_tool, known_tool};
 use stead_vfs::FileKind;
@@ -45,11 +45,13 @@ pub(super) async fn note_custom_tools(draft: &mut Draft<'_>, folder: &str) {
             }
             FileKind::File => continue,
         };
-        draft.note(Finding::new(
-            Severity::Inactive,
-            format!("{folder}/{name}"),
-            what,
-        ));
+        let file = format!("{folder}/{name}");
+        let summary = match name.ends_with(".py") {
+            true => format!("runs {file} as a tool"),
+            false => format!("installs the packages in {file}"),
+        };
+        draft.declare_part(ActingKind::Tool, &file, (summary, Vec::new()));
+        draft.note(Finding::new(Severity::Inactive, file, what));
     }
 }
 

@@ -144,6 +144,15 @@ async fn the_older_form_gives_the_same_definition() {
         .origins
         .values_mut()
         .for_each(|origin| origin.source = at_root(&origin.source));
+    for part in &mut moved.declared_parts {
+        part.summary = part.summary.replace(&part.source, &at_root(&part.source));
+        part.files = part
+            .files
+            .iter()
+            .map(|file| path(&at_root(file.as_str())))
+            .collect();
+        part.source = at_root(&part.source);
+    }
     assert_eq!(flat, moved);
 }
 

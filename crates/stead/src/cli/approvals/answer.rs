@@ -8,7 +8,7 @@ use crate::cli::args::GlobalArgs;
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::memory::background;
-use crate::cli::open_agent::open_agent;
+use crate::cli::open_agent::{open_agent, refuse_wider_mode};
 use crate::cli::print::{errln, outln, to_json};
 use crate::cli::run::{exit_code, resume_command};
 use crate::cli::run_client::{ClientSession, RunClient};
@@ -50,6 +50,7 @@ pub(super) async fn answer(
         AfterAnswer::Resume => ModelUse::UnlessRecorded,
     };
     let agent = open_agent(common, env, model_use).await?;
+    refuse_wider_mode(&agent, args.turn.mode)?;
     let open = open_questions(&agent, args.session.as_deref()).await?;
     let (session_id, meant) = select_questions(&open, which)?;
     let replies: Vec<ApprovalReply> = meant

@@ -145,3 +145,17 @@ pub(crate) struct AnswerArgs {
     #[arg(long, conflicts_with = "output")]
     pub(crate) json: bool,
 }
+
+impl ApprovalsCommand {
+    /// Whether the command changes nothing.
+    pub(crate) fn only_shows(&self) -> bool {
+        match self {
+            Self::List(_) | Self::Show { .. } | Self::Rules(_) => true,
+            Self::Approve { .. }
+            | Self::Edit { .. }
+            | Self::Reject { .. }
+            | Self::Respond { .. }
+            | Self::Revoke { .. } => false,
+        }
+    }
+}

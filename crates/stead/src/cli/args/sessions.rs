@@ -210,3 +210,23 @@ pub(crate) enum ExportFormat {
     Markdown,
     Json,
 }
+
+impl SessionsCommand {
+    /// Whether the command changes nothing and calls no model.
+    pub(crate) fn only_shows(&self) -> bool {
+        match self {
+            Self::List { .. }
+            | Self::Show { .. }
+            | Self::Search { .. }
+            | Self::Replay { .. }
+            | Self::Export { .. } => true,
+            Self::Fork { .. }
+            | Self::Rewind { .. }
+            | Self::Compact { .. }
+            | Self::Pin { .. }
+            | Self::Trust { .. }
+            | Self::Undo { .. }
+            | Self::Rm { .. } => false,
+        }
+    }
+}

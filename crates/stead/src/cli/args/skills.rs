@@ -68,3 +68,15 @@ it in). What is installed lies in .stead/skills/, and .stead/skills.json says wh
         json: bool,
     },
 }
+
+impl SkillsCommand {
+    /// Whether the command changes nothing.
+    pub(crate) fn only_shows(&self) -> bool {
+        match self {
+            Self::List { .. } | Self::Check { .. } => true,
+            Self::Add { .. } | Self::Remove { .. } | Self::Update { .. } | Self::Publish { .. } => {
+                false
+            }
+        }
+    }
+}

@@ -19,9 +19,10 @@ use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::local_session::{LocalSession, SessionEvents};
 use crate::cli::memory::background;
-use crate::cli::open_agent::{open_agent, session_id, with_session_agent};
+use crate::cli::open_agent::{open_agent, refuse_wider_mode, session_id, with_session_agent};
 use crate::cli::passed_over::passed_over;
 use crate::cli::print::{errln, outln};
+use crate::cli::trust::UntrustedFolder;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use runs::{SendPurpose, SentCommand};
 use sessions::{load_session, session_info};
@@ -92,6 +93,7 @@ impl<'a> App<'a> {
             None => ModelUse::Required,
         };
         let agent = open_agent(common, env, model_use).await?;
+        refuse_wider_mode(&agent, args.turn.mode)?;
         let view = load_session(&agent, session_id(args.session.as_deref())?).await?;
         if view.state().session.is_none() {
             agent.check_model()?;
@@ -100,7 +102,11 @@ impl<'a> App<'a> {
         let queue = session.handle().queue().clone();
         let mut app = Self {
             chat: Chat::new(session_info(&agent, &view), queue),
-            common: common.clone(),
+            // Nothing can be asked once the screen is drawn.
+            common: GlobalArgs {
+                untrusted: UntrustedFolder::Refuse,
+                ..common.clone()
+            },
             args,
             env,
             agent,
@@ -132,12 +138,11 @@ impl<'a> App<'a> {
 
     /// Starts the memory worker, if the agent has a memory.
     fn start_memory_worker(&mut self) {
-        let wanted = background::is_enabled(self.env) && self.agent.memory().extracts_facts();
-        self.memory = wanted.then(|| {
-            self.agent
-                .memory()
-                .spawn_worker(self.agent.owner().tenant.clone())
-        });
+        let wanted = background::is_enabled(self.env)
+            && self.agent.memory().extracts_facts()
+            && !self.agent.workspace().trust.is_restricted();
+        let tenant = &self.agent.owner().tenant;
+        self.memory = wanted.then(|| self.agent.memory().spawn_worker(tenant.clone()));
     }
 
     /// Runs until the person leaves.

@@ -117,3 +117,23 @@ pub(crate) struct ModelArgs {
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 }
+
+impl MemoryCommand {
+    /// Whether the command changes nothing and calls no model.
+    pub(crate) fn only_shows(&self) -> bool {
+        match self {
+            Self::Search { .. }
+            | Self::Status(_)
+            | Self::Review(_)
+            | Self::List(_)
+            | Self::Blame(_)
+            | Self::Diff { .. } => true,
+            Self::Approve(_)
+            | Self::Reject(_)
+            | Self::Edit
+            | Self::Flush { .. }
+            | Self::Consolidate { .. }
+            | Self::Work { .. } => false,
+        }
+    }
+}

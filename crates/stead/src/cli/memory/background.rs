@@ -23,6 +23,7 @@ pub(crate) fn start_worker(common: &GlobalArgs, env: &ProcessEnv, agent: &Agent)
         .executable
         .as_ref()
         .filter(|_| is_enabled(env) && agent.memory().extracts_facts())
+        .filter(|_| !agent.workspace().trust.is_restricted())
     else {
         return;
     };

@@ -107,6 +107,7 @@ async fn both(dir: &Path, home: &Path, folder: PathBuf) -> (Built, Built) {
     let env = ProcessEnv::for_test(variables(home), folder);
     let flags = GlobalArgs {
         workspace: Some(dir.to_owned()),
+        trust: true,
         ..GlobalArgs::default()
     };
     let typed = open_agent(&flags, &env, ModelUse::Required).await.unwrap();
