@@ -13,6 +13,7 @@ use crate::wire::responses::Responses;
 use crate::wire::{Wire, WireMode};
 use crate::{Abilities, Model, ModelError, ModelFacts, ModelSettings};
 use std::sync::Arc;
+use stead_core::Redactor;
 
 const DEFAULT_MAX_RETRIES: u32 = 4;
 
@@ -59,6 +60,15 @@ impl std::fmt::Display for ModelName {
 /// Creates the model that `settings` describe, with its retries and fallbacks. Nothing is sent yet;
 /// missing or invalid settings are reported now.
 pub fn connect(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn Model>, ModelError> {
+    connect_redacting(settings, env, &Redactor::new(secrets(settings, env)))
+}
+
+/// Like [`connect()`]. Tapes of `record:` models hold no secret that `redactor` knows.
+pub fn connect_redacting(
+    settings: &ModelSettings,
+    env: EnvLookup<'_>,
+    redactor: &Redactor,
+) -> Result<Arc<dyn Model>, ModelError> {
     let fallbacks = settings.fallbacks.iter().map(|name| ModelSettings {
         name: name.clone(),
         // Endpoint, key and facts belong to the first model alone.
@@ -71,7 +81,7 @@ pub fn connect(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn M
         ..settings.clone()
     });
     let connect_retrying = |settings: &ModelSettings| -> Result<Arc<dyn Model>, ModelError> {
-        let model = connect_once(settings, env)?;
+        let model = connect_once(settings, env, redactor)?;
         let max_retries = settings.max_retries.unwrap_or(DEFAULT_MAX_RETRIES);
         let retrying = Arc::new(RetryingModel::new(model, max_retries));
         let window = settings.context_window.map(u64::from);
@@ -136,6 +146,7 @@ pub fn secrets(settings: &ModelSettings, env: EnvLookup<'_>) -> Vec<String> {
 fn connect_once(
     settings: &ModelSettings,
     env: EnvLookup<'_>,
+    redactor: &Redactor,
 ) -> Result<Arc<dyn Model>, ModelError> {
     let name: ModelName = settings.name.parse()?;
     let recorded = |inner: &str| {
@@ -145,9 +156,11 @@ fn connect_once(
                 ..settings.clone()
             },
             env,
+            redactor,
         )
     };
-    if let Some(model) = connect_local(&name.provider, &name.model, settings.price, recorded) {
+    let (provider, rest) = (&name.provider, &name.model);
+    if let Some(model) = connect_local(provider, rest, settings.price, redactor, recorded) {
         return model;
     }
     let provider = find(&name.provider).ok_or_else(|| unknown_provider(&name))?;

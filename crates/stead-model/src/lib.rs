@@ -54,7 +54,8 @@ pub use abilities::{Abilities, Ability};
 pub use caching::Caching;
 pub use catalogue::{ModelInfo, known_models, lookup};
 pub use connect::{
-    EnvLookup, ModelName, check_name, connect, provider_name, secrets, supports_caching,
+    EnvLookup, ModelName, check_name, connect, connect_redacting, provider_name, secrets,
+    supports_caching,
 };
 pub use embed::{Embedder, EmbeddingSettings};
 pub use error::ModelError;

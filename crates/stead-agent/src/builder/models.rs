@@ -6,9 +6,10 @@ use crate::session_models::{ModelChoice, NoModelReason, SessionModels, SharedVar
 use futures_util::stream::BoxStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use stead_core::{ModelScope, SessionModel};
+use stead_core::{ModelScope, Redactor, SessionModel};
 use stead_model::{
-    Delta, Model, ModelError, ModelFacts, ModelSettings, Params, Request, connect, secrets,
+    Delta, Model, ModelError, ModelFacts, ModelSettings, Params, Request, connect_redacting,
+    secrets,
 };
 use stead_workspace::{ModelUse, Workspace};
 
@@ -178,8 +179,10 @@ impl ModelSources<'_> {
             }
             None => {
                 let lookup = self.lookup();
+                let redactor = Redactor::new(self.configured_secrets(&lookup));
                 ModelConnector::new(move |settings| {
-                    connect(&resolve_model_files(settings.clone(), &dir), &*lookup)
+                    let settings = resolve_model_files(settings.clone(), &dir);
+                    connect_redacting(&settings, &*lookup, &redactor)
                 })
             }
         }
@@ -201,6 +204,7 @@ impl ModelSources<'_> {
                 .iter()
                 .flat_map(|settings| secrets(settings, &*lookup)),
         );
+        let redactor = Redactor::new(known.iter().cloned());
         let own_params = || config.model.as_ref().map(ModelSettings::params);
         let choice = match (&given, self.model_use, self.name) {
             (GivenModel::Unset | GivenModel::Settings(_), ModelUse::NotNeeded, _) => {
@@ -213,7 +217,7 @@ impl ModelSources<'_> {
         };
         let connect_main = |settings: &ModelSettings| match &self.connector {
             Some(connector) => connector.connect(settings),
-            None => connect(settings, &*lookup),
+            None => connect_redacting(settings, &*lookup, &redactor),
         };
         let mut unavailable = None;
         let no_model = || Arc::new(NoModel::named(chosen.as_ref()));
