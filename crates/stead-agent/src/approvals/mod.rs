@@ -2,13 +2,14 @@
 //!
 //! `question` makes a question, `open_questions` lists those that wait, `answer` takes answers from
 //! any process, `interactive` asks the person who is there during the run, and `grants` stores
-//! permanent permissions.
+//! permanent permissions. `subject` says what an answer is bound to.
 
 mod answer;
 mod grants;
 mod interactive;
 mod open_questions;
 mod question;
+mod subject;
 
 pub use answer::{ApprovalError, ApprovalOutcome};
 pub use grants::{GrantStore, NewGrant};
