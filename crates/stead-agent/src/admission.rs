@@ -6,16 +6,15 @@ use crate::approvals::ask_if_client_executes;
 use crate::commands::{JudgedCommand, MachineView};
 use crate::taint::{CallTaint, PromptSources, named_paths};
 use crate::{Agent, AgentParts, CallFacts, GateRules, SessionTaint};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_core::{
     AccessKind, Ask, CallState, PathAccess, PathScope, PendingCall, ResultStatus, RunId, ToolCall,
-    ToolKind, Verdict, VerdictKind, args_hash,
+    ToolKind, Verdict, VerdictKind,
 };
 use stead_gate::{SessionPermissions, judge};
 use stead_place::PROJECT;
-use stead_tools::{CallPlan, Executor, PreparedCall, Registry, SessionView};
+use stead_tools::{CallPlan, Executor, FileVersions, PreparedCall, Registry, SessionView};
 use stead_vfs::{Guarded, VPath, Vfs, VfsError};
 
 /// What the gate must know about the conversation that a call is part of.
@@ -28,6 +27,8 @@ pub(crate) struct GateContext {
     pub(crate) view: SessionView,
     /// The workspace on this machine.
     pub(crate) machine: MachineView,
+    /// The versions of files that the session has read or written.
+    pub(crate) file_versions: Arc<FileVersions>,
 }
 
 /// A call that may run.
@@ -139,33 +140,24 @@ impl CallGate<'_> {
             judge(self.gate, &context.permissions, &facts),
         );
         let view = prepared.view(files, &context.view);
-        let hash = match prepared.plan().subject(view).await {
-            Some(subject) => args_hash(&Value::from(vec![call.args.clone(), Value::from(subject)])),
-            None => args_hash(&call.args),
-        };
-        let approved = prepared.spec().executor == Executor::Harness
-            && match &state {
-                CallState::Approved { args_hash } => *args_hash == hash,
-                // It was admitted before, and is continued.
-                CallState::Begun { repeatable } => *repeatable,
-                CallState::New
-                | CallState::Asked { .. }
-                | CallState::Rejected { .. }
-                | CallState::Responded { .. }
-                | CallState::Done { .. } => false,
-            };
         match verdict.kind {
             _ if verdict.is_allowed() => self.admitted(files, call, prepared).await,
-            VerdictKind::Ask if approved => self.admitted(files, call, prepared).await,
             VerdictKind::Ask => {
+                let subject = self.approval_subject(&call, &prepared, view, context);
+                let subject = Box::pin(subject).await;
+                let is_approved = subject.is_approved(&state, &context.file_versions);
+                if prepared.spec().executor == Executor::Harness && is_approved {
+                    return self.admitted(files, call, prepared).await;
+                }
                 if let Some(why) = prepared.plan().refusal(view).await {
                     return Admission::Refuse(ResultStatus::Error, why);
                 }
                 let terms = self.ask_terms(view, &prepared, &facts).await;
+                let terms = terms.bound_to(subject.files);
                 let ask = Ask {
                     run: run.clone(),
                     id: call.id,
-                    args_hash: hash,
+                    args_hash: subject.hash,
                     rule: verdict.reason,
                     rules: verdict.rules,
                     terms,

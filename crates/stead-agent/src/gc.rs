@@ -245,7 +245,10 @@ async fn contents_of(log: &dyn UndoLog, run: &RunKey) -> Result<BTreeSet<String>
         };
         contents.extend(paths.into_iter().filter_map(|change| match change.before {
             FileState::File { hash, .. } => Some(hash),
-            FileState::Absent | FileState::Directory | FileState::Unkept(_) => None,
+            FileState::Absent
+            | FileState::Directory { .. }
+            | FileState::Unkept(_)
+            | FileState::Moved { .. } => None,
         }));
     }
     Ok(contents)

@@ -5,6 +5,7 @@
 use crate::{NestedCall, RuleId, RunId, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A question to a person about one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,9 +45,17 @@ pub struct AskTerms {
     /// What the call would do, for people: a diff, a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
+    /// The versions of the files that a yes is bound to, by path; empty for one that is absent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
 }
 
 impl AskTerms {
+    /// Returns these terms, with a yes bound to these versions of files.
+    pub fn bound_to(self, files: BTreeMap<String, String>) -> Self {
+        Self { files, ..self }
+    }
+
     /// Returns the allowed answers.
     pub fn allowed(&self) -> &[DecisionKind] {
         match self.decisions.as_slice() {

@@ -277,7 +277,7 @@ fn approve() -> DecisionKind {
 impl EventKind {
     /// Returns the event without any secret that `redactor` knows. Arguments and user messages are
     /// unchanged, because they come from the journal, which contains no secrets. A secret that is
-    /// split over two deltas is not detected.
+    /// split over two events is not detected here.
     pub fn redacted(self, redactor: &Redactor) -> Self {
         let clean = |text: String| redactor.redact_owned(text);
         match self {

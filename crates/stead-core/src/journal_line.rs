@@ -182,7 +182,8 @@ impl crate::Redactor {
         }
     }
 
-    fn redact_all(&self, value: &mut Value) {
+    /// Removes secrets from every text and key of a value.
+    pub fn redact_all(&self, value: &mut Value) {
         match value {
             Value::Object(fields) => {
                 let cleaned = std::mem::take(fields).into_iter().map(|(key, mut value)| {

@@ -63,7 +63,6 @@ impl Redactor {
 
     /// Returns a redactor for bytes that arrive in pieces.
     pub fn stream(&self) -> RedactStream {
-        let longest = self.secrets.first().map_or(0, |(secret, _)| secret.len());
         let finders = self
             .secrets
             .iter()
@@ -71,17 +70,16 @@ impl Redactor {
         RedactStream {
             finders: finders.collect(),
             held: Vec::new(),
-            held_bytes: longest.saturating_sub(1),
         }
     }
 }
 
-/// Redacts a stream: the end of each piece is held back as long as a secret may have begun in it.
+/// Redacts a stream: the end of each piece is held back as long as it may be the beginning of a
+/// secret.
 pub struct RedactStream {
     /// One finder for each secret, longest first.
     finders: Vec<Finder<'static>>,
     held: Vec<u8>,
-    held_bytes: usize,
 }
 
 impl std::fmt::Debug for RedactStream {
@@ -97,13 +95,24 @@ impl RedactStream {
             return std::borrow::Cow::Borrowed(piece);
         }
         self.held.extend_from_slice(piece);
-        let end = self.held.len().saturating_sub(self.held_bytes);
+        let end = self.held.len() - self.begun_bytes();
         std::borrow::Cow::Owned(self.take_redacted(end))
     }
 
     /// Returns the redacted rest.
     pub fn finish(&mut self) -> Vec<u8> {
         self.take_redacted(self.held.len())
+    }
+
+    /// Returns how many of the last bytes may be the beginning of a secret.
+    fn begun_bytes(&self) -> usize {
+        let begun = self.finders.iter().filter_map(|finder| {
+            let secret = finder.needle();
+            let longest = self.held.len().min(secret.len().saturating_sub(1));
+            let mut lengths = (1..=longest).rev();
+            lengths.find(|len| self.held.ends_with(&secret[..*len]))
+        });
+        begun.max().unwrap_or(0)
     }
 
     /// Returns the held bytes up to `end`, or further if a secret continues there.
@@ -176,6 +185,10 @@ mod tests {
                 );
             }
         }
+        let mut stream = redactor.stream();
+        assert_eq!(&*stream.push(b"plain text"), b"plain text", "not held back");
+        assert_eq!(&*stream.push(b" and sec"), b" and ");
+        assert_eq!(&*stream.push(b"ond"), b"second");
         let mut nothing = Redactor::default().stream();
         assert!(matches!(
             nothing.push(b"as it is"),

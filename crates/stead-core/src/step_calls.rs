@@ -67,6 +67,9 @@ pub enum CallState {
     Approved {
         /// The hash of the arguments.
         args_hash: String,
+        /// The versions of the files that the approval is bound to, by path.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        files: BTreeMap<String, String>,
     },
     /// A person rejected the call.
     Rejected {

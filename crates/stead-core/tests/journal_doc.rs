@@ -68,7 +68,7 @@ fn full_entries() -> Vec<(&'static str, Value)> {
             nested(
                 json!({"run": "r", "id": "c1/1", "args_hash": "h", "rule": "why",
             "rules": ["mode:default"], "decisions": ["approve"], "answerers": ["a"],
-            "expires": "2026-01-01T00:00:00Z", "preview": "p"}),
+            "expires": "2026-01-01T00:00:00Z", "preview": "p", "files": {"a.txt": "v1"}}),
             ),
         ),
         (

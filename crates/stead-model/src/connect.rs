@@ -16,6 +16,7 @@ use crate::wire::responses::Responses;
 use crate::wire::{Wire, WireMode};
 use crate::{Abilities, Model, ModelError, ModelFacts, ModelSettings};
 use std::sync::Arc;
+use stead_core::Redactor;
 
 const DEFAULT_MAX_RETRIES: u32 = 4;
 
@@ -62,17 +63,29 @@ impl std::fmt::Display for ModelName {
 /// Creates the model that `settings` describe, with its retries and fallbacks. Nothing is sent yet;
 /// missing or invalid settings are reported now.
 ///
-/// Keys are sent to every endpoint that the settings name: see [`connect_with_policy`].
+/// Keys are sent to every endpoint that the settings name: see [`connect_with`].
 pub fn connect(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn Model>, ModelError> {
-    connect_with_policy(settings, env, &KeyPolicy::default())
+    let rules = SecretRules {
+        keys: &KeyPolicy::default(),
+        redactor: &Redactor::new(secrets(settings, env)),
+    };
+    connect_with(settings, env, rules)
 }
 
-/// Creates the model that `settings` describe as [`connect`] does. `keys` says which endpoints may
-/// be sent which keys.
-pub fn connect_with_policy(
+/// What holds for secrets when a model is connected to.
+#[derive(Debug, Clone, Copy)]
+pub struct SecretRules<'a> {
+    /// Which endpoints may be sent which keys.
+    pub keys: &'a KeyPolicy,
+    /// The secrets that tapes of `record:` models must not hold.
+    pub redactor: &'a Redactor,
+}
+
+/// Creates the model that `settings` describe as [`connect()`] does, by these rules.
+pub fn connect_with(
     settings: &ModelSettings,
     env: EnvLookup<'_>,
-    keys: &KeyPolicy,
+    rules: SecretRules<'_>,
 ) -> Result<Arc<dyn Model>, ModelError> {
     let fallbacks = settings.fallbacks.iter().map(|name| ModelSettings {
         name: name.clone(),
@@ -86,7 +99,7 @@ pub fn connect_with_policy(
         ..settings.clone()
     });
     let connect_retrying = |settings: &ModelSettings| -> Result<Arc<dyn Model>, ModelError> {
-        let model = connect_once(settings, env, keys)?;
+        let model = connect_once(settings, env, rules)?;
         let max_retries = settings.max_retries.unwrap_or(DEFAULT_MAX_RETRIES);
         let retrying = Arc::new(RetryingModel::new(model, max_retries));
         let window = settings.context_window.map(u64::from);
@@ -151,7 +164,7 @@ pub fn secrets(settings: &ModelSettings, env: EnvLookup<'_>) -> Vec<String> {
 fn connect_once(
     settings: &ModelSettings,
     env: EnvLookup<'_>,
-    keys: &KeyPolicy,
+    rules: SecretRules<'_>,
 ) -> Result<Arc<dyn Model>, ModelError> {
     let name: ModelName = settings.name.parse()?;
     let recorded = |inner: &str| {
@@ -161,10 +174,11 @@ fn connect_once(
                 ..settings.clone()
             },
             env,
-            keys,
+            rules,
         )
     };
-    if let Some(model) = connect_local(&name.provider, &name.model, settings.price, recorded) {
+    let (provider, rest) = (&name.provider, &name.model);
+    if let Some(model) = connect_local(provider, rest, settings.price, rules.redactor, recorded) {
         return model;
     }
     let provider = find(&name.provider).ok_or_else(|| unknown_provider(&name))?;
@@ -174,7 +188,7 @@ fn connect_once(
         settings.base_url.as_ref(),
         settings.api_key.as_ref(),
         env,
-        keys,
+        rules.keys,
     )?;
     let http = HttpSettings {
         facts: facts(&name, settings),

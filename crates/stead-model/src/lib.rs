@@ -57,7 +57,7 @@ pub use abilities::{Abilities, Ability};
 pub use caching::Caching;
 pub use catalogue::{ModelInfo, known_models, lookup};
 pub use connect::{
-    EnvLookup, ModelName, check_name, connect, connect_with_policy, provider_name, secrets,
+    EnvLookup, ModelName, SecretRules, check_name, connect, connect_with, provider_name, secrets,
     supports_caching,
 };
 pub use embed::{Embedder, EmbeddingSettings};

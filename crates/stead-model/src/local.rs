@@ -5,17 +5,19 @@
 use crate::{Model, ModelError, Recorder, Replay, ScriptedModel};
 use std::path::Path;
 use std::sync::Arc;
-use stead_core::Price;
+use stead_core::{Price, Redactor};
 
 /// The providers of this module.
 pub(crate) const LOCAL_PROVIDERS: [&str; 3] = ["scripted", "record", "replay"];
 
 /// Creates the model `provider:rest`, if `provider` is one of this module's. `price` comes from the
-/// settings; `connect` creates the model that a recorder wraps, from its `provider:model` name.
+/// settings; `connect` creates the model that a recorder wraps, from its `provider:model` name, and
+/// `redactor` knows what must not be recorded.
 pub(crate) fn connect_local(
     provider: &str,
     rest: &str,
     price: Option<Price>,
+    redactor: &Redactor,
     connect: impl FnOnce(&str) -> Result<Arc<dyn Model>, ModelError>,
 ) -> Option<Result<Arc<dyn Model>, ModelError>> {
     match provider {
@@ -26,13 +28,14 @@ pub(crate) fn connect_local(
         "replay" => {
             Some(Replay::load(Path::new(rest)).map(|model| Arc::new(model.with_price(price)) as _))
         }
-        "record" => Some(connect_recorder(rest, connect)),
+        "record" => Some(connect_recorder(rest, redactor, connect)),
         _ => None,
     }
 }
 
 fn connect_recorder(
     rest: &str,
+    redactor: &Redactor,
     connect: impl FnOnce(&str) -> Result<Arc<dyn Model>, ModelError>,
 ) -> Result<Arc<dyn Model>, ModelError> {
     let parts = rest
@@ -43,7 +46,8 @@ fn connect_recorder(
             "record:{rest} must be record:FILE=provider:model, for example record:tape.jsonl=openai:gpt-5"
         ))
     })?;
-    Ok(Arc::new(Recorder::new(connect(name)?, Path::new(file))?))
+    let recorder = Recorder::new(connect(name)?, Path::new(file), redactor.clone())?;
+    Ok(Arc::new(recorder))
 }
 
 #[cfg(test)]

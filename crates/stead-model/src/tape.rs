@@ -2,7 +2,8 @@
 //!
 //! `record:FILE=provider:model` asks the model and appends every answer to FILE; `replay:FILE`
 //! answers from it. A tape is JSON lines, one per answer: the fingerprint of the request, the
-//! pieces as they arrived, and the whole answer. Requests, keys and headers are not written.
+//! pieces as they arrived, and the whole answer. Requests and headers are not written, and keys are
+//! removed from answers.
 //!
 //! An answer is found by the fingerprint of the request, so any number of sessions may share a
 //! tape, and an interrupted one continues where it was. A different system prompt or different
@@ -12,6 +13,7 @@
 //! Effects: asks the recorded model, and reads and writes tapes on the local disk.
 
 mod fingerprint;
+mod redaction;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use stead_core::{Block, Price, StopReason, Usage};
+use stead_core::{Block, Price, Redactor, StopReason, Usage};
 
 /// One answer on a tape.
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,6 +58,25 @@ struct ReplyForm {
     model: String,
 }
 
+impl TapeDelta {
+    /// Returns the form of a piece; none if it is no part of an answer.
+    fn of(delta: &Delta) -> Option<Self> {
+        match delta {
+            Delta::Text(text) => Some(Self::Text(text.clone())),
+            Delta::Thinking(text) => Some(Self::Thinking(text.clone())),
+            Delta::CallStarted { index, name } => Some(Self::Call {
+                index: *index,
+                name: name.clone(),
+            }),
+            Delta::CallArgs { index, json } => Some(Self::Args {
+                index: *index,
+                json: json.clone(),
+            }),
+            Delta::Retry { .. } | Delta::Done(_) => None,
+        }
+    }
+}
+
 impl From<TapeDelta> for Delta {
     fn from(piece: TapeDelta) -> Self {
         match piece {
@@ -72,14 +93,17 @@ impl From<TapeDelta> for Delta {
 pub struct Recorder {
     model: Arc<dyn Model>,
     tape: Arc<Mutex<AppendFile>>,
+    redactor: Redactor,
 }
 
 impl Recorder {
-    /// Records the answers of `model` at the end of the file at `path`, which is created if needed.
-    pub fn new(model: Arc<dyn Model>, path: &Path) -> Result<Self, ModelError> {
+    /// Records the answers of `model`, without the secrets that `redactor` knows, at the end of the
+    /// file at `path`, which is created if needed.
+    pub fn new(model: Arc<dyn Model>, path: &Path, redactor: Redactor) -> Result<Self, ModelError> {
         Ok(Self {
             model,
             tape: Arc::new(Mutex::new(AppendFile::open(path)?)),
+            redactor,
         })
     }
 }
@@ -109,16 +133,10 @@ impl Model for Recorder {
                 return Ok(None);
             };
             match &delta {
-                Delta::Text(text) => heard.push(TapeDelta::Text(text.clone())),
-                Delta::Thinking(text) => heard.push(TapeDelta::Thinking(text.clone())),
-                Delta::CallStarted { index, name } => heard.push(TapeDelta::Call {
-                    index: *index,
-                    name: name.clone(),
-                }),
-                Delta::CallArgs { index, json } => heard.push(TapeDelta::Args {
-                    index: *index,
-                    json: json.clone(),
-                }),
+                Delta::Text(_)
+                | Delta::Thinking(_)
+                | Delta::CallStarted { .. }
+                | Delta::CallArgs { .. } => heard.extend(TapeDelta::of(&delta)),
                 Delta::Retry { .. } => heard.clear(),
                 // Recorded before it is passed on, so that everything that was acted upon can be
                 // replayed.
@@ -129,6 +147,7 @@ impl Model for Recorder {
                         pieces,
                         reply: (**reply).clone(),
                     };
+                    let take = redaction::redacted(take, &self.redactor);
                     let tape = self.tape.clone();
                     let kept =
                         tokio::task::spawn_blocking(move || append_entry(&tape, &take)).await;

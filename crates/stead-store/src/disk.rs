@@ -5,7 +5,8 @@
 //!
 //! Effects: reads and writes the local disk.
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
+use std::ffi::CStr;
 use std::fmt::Debug;
 use std::fs::File;
 use std::io::{self, Write};
@@ -38,6 +39,18 @@ pub trait Disk: Debug + Send + Sync {
     /// Sets a file's permission bits, independent of the umask.
     fn set_mode(&self, file: &File, mode: u32) -> io::Result<()> {
         Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?)
+    }
+
+    /// Sets a file's owner and group.
+    fn set_owner(&self, file: &File, owner: u32, group: u32) -> io::Result<()> {
+        let (owner, group) = (Uid::from_raw(owner), Gid::from_raw(group));
+        Ok(rustix::fs::fchown(file, Some(owner), Some(group))?)
+    }
+
+    /// Sets an extended attribute of a file.
+    fn set_attribute(&self, file: &File, name: &CStr, value: &[u8]) -> io::Result<()> {
+        let flags = XattrFlags::empty();
+        Ok(rustix::fs::fsetxattr(file, name, value, flags)?)
     }
 
     /// Truncates a file to `len` bytes.

@@ -202,6 +202,16 @@ impl Vfs for DefaultDirVfs {
         Box::pin(self.at_real_path(path, move |inner, real| inner.set_mode(real, mode)))
     }
 
+    fn set_directory_mode<'a>(
+        &'a self,
+        path: &'a VPath,
+        mode: u32,
+    ) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(self.at_real_path(path, move |inner, real| {
+            inner.set_directory_mode(real, mode)
+        }))
+    }
+
     fn walk<'a>(
         &'a self,
         path: &'a VPath,

@@ -16,8 +16,9 @@ use std::io::{self, Read};
 
 /// Longer lines are reported up to this length.
 const MAX_LINE_BYTES: usize = 2000;
-/// A multi-line match is searched in the whole file at once; larger files are not searched.
-const MAX_MULTILINE_BYTES: usize = 32 * 1024 * 1024;
+/// The memory for one file. A file with a longer line is not searched further, and neither is a
+/// larger file for matches of several lines, which need all of it at once.
+const MAX_HEAP_BYTES: usize = 32 * 1024 * 1024;
 
 /// Returns the offset in a path where the part begins that patterns are matched with.
 pub(crate) fn relative_start(search_root: &str) -> usize {
@@ -263,12 +264,11 @@ pub(crate) fn searcher(mode: GrepMode, syntax: Syntax) -> Searcher {
         .line_number(numbers)
         .before_context(before)
         .after_context(after)
+        .heap_limit(Some(MAX_HEAP_BYTES))
         .binary_detection(BinaryDetection::quit(0));
     match syntax {
         Syntax::Regex | Syntax::Literal => builder.line_terminator(LineTerminator::crlf()),
-        Syntax::Multiline => builder
-            .multi_line(true)
-            .heap_limit(Some(MAX_MULTILINE_BYTES)),
+        Syntax::Multiline => builder.multi_line(true),
     };
     builder.build()
 }

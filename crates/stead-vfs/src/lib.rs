@@ -73,7 +73,7 @@ pub use local::LocalVfs;
 pub use mirror::{CopyAction, CopyFilter, CopyPlan, CopyStep, Included};
 pub use overlay::Overlay;
 pub use path::{PathError, VPath};
-pub use recorded::{ChangeRecord, FileChange, FileState, Recorded};
+pub use recorded::{ChangeRecord, FileChange, FileState, Recorded, moved_identity};
 pub use routes::Routes;
 pub use rules::{CheckedRule, PathPatterns, Protected, Rule, RuleError, Rules, is_secret};
 pub use scoped::Scoped;

@@ -39,6 +39,9 @@ pub enum PathError {
 }
 
 impl VPath {
+    /// The maximum length of a path in bytes.
+    pub const MAX_BYTES: usize = MAX_PATH_BYTES;
+
     /// Returns the root.
     pub fn root() -> Self {
         Self("".into())

@@ -35,12 +35,40 @@ pub struct FileChange {
 
 /// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(from = "WrittenState", into = "WrittenState")]
 pub enum FileState {
     /// Nothing is there.
     Absent,
     /// A directory.
+    Directory {
+        /// The permission bits, if they are known.
+        mode: Option<u32>,
+    },
+    /// A file.
+    File {
+        /// The content's hash.
+        hash: String,
+        /// The permission bits, if the file system keeps them.
+        mode: Option<u32>,
+    },
+    /// A state that cannot be restored, with the reason.
+    Unkept(String),
+    /// Something whose content is not kept, and which was moved here.
+    Moved {
+        /// The path that it had.
+        from: String,
+        /// What it is recognised by.
+        identity: String,
+    },
+}
+
+/// The form of a state in a log. Earlier versions wrote directories without permission bits.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WrittenState {
+    Absent,
     Directory,
+    DirectoryMode(u32),
     /// A file.
     File {
         /// The content's hash.
@@ -49,8 +77,59 @@ pub enum FileState {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
     },
-    /// A state that cannot be restored, with the reason.
     Unkept(String),
+    Moved {
+        from: String,
+        identity: String,
+    },
+}
+
+impl From<WrittenState> for FileState {
+    fn from(state: WrittenState) -> Self {
+        match state {
+            WrittenState::Absent => Self::Absent,
+            WrittenState::Directory => Self::Directory { mode: None },
+            WrittenState::DirectoryMode(mode) => Self::Directory { mode: Some(mode) },
+            WrittenState::File { hash, mode } => Self::File { hash, mode },
+            WrittenState::Unkept(reason) => Self::Unkept(reason),
+            WrittenState::Moved { from, identity } => Self::Moved { from, identity },
+        }
+    }
+}
+
+impl From<FileState> for WrittenState {
+    fn from(state: FileState) -> Self {
+        match state {
+            FileState::Absent => Self::Absent,
+            FileState::Directory { mode: None } => Self::Directory,
+            FileState::Directory { mode: Some(mode) } => Self::DirectoryMode(mode),
+            FileState::File { hash, mode } => Self::File { hash, mode },
+            FileState::Unkept(reason) => Self::Unkept(reason),
+            FileState::Moved { from, identity } => Self::Moved { from, identity },
+        }
+    }
+}
+
+/// Returns what something is recognised by whose content is not kept, wherever it is moved: a link,
+/// or a file by its hash, or else by its size and the time of its change.
+pub async fn moved_identity(files: &dyn Vfs, path: &VPath) -> Option<String> {
+    let parent = path.parent()?;
+    if files.resolve(&parent).await.ok()? != parent {
+        return None;
+    }
+    match files.resolve(path).await {
+        Ok(end) if end == *path => {}
+        Ok(_) | Err(VfsError::Escapes(_)) => return Some("link".to_owned()),
+        Err(_) => return None,
+    }
+    let stat = files.stat(path).await.ok()?;
+    match stat.kind {
+        FileKind::File => Some(match stat.hash {
+            Some(hash) => hash.to_string(),
+            None => format!("{}-{}", stat.size, stat.modified_ms),
+        }),
+        FileKind::Directory | FileKind::Other => None,
+    }
 }
 
 /// A line of a run's log.
@@ -119,7 +198,9 @@ impl Recorded {
         };
         match stat.kind {
             FileKind::Directory => Ok(CurrentState {
-                state: FileState::Directory,
+                state: FileState::Directory {
+                    mode: stat.mode.map(|mode| mode & 0o777),
+                },
                 version: None,
                 content: None,
             }),
@@ -150,7 +231,7 @@ impl Recorded {
                 Err(VfsError::NotFound(_)) => missing.push(FileChange {
                     path: directory.as_str().to_owned(),
                     before: FileState::Absent,
-                    after: FileState::Directory,
+                    after: FileState::Directory { mode: None },
                 }),
                 // Any other problem is reported by the operation itself.
                 Ok(_) | Err(_) => break,
@@ -236,10 +317,13 @@ impl Recorded {
                 // The operation will fail and report the reason.
                 (
                     Expect::Absent,
-                    FileState::Directory | FileState::File { .. } | FileState::Unkept(_),
+                    FileState::Directory { .. }
+                    | FileState::File { .. }
+                    | FileState::Unkept(_)
+                    | FileState::Moved { .. },
                     _,
                 )
-                | (Expect::Any | Expect::Version(_), FileState::Directory, _)
+                | (Expect::Any | Expect::Version(_), FileState::Directory { .. }, _)
                 | (Expect::Version(_), FileState::Absent, _) => {
                     return self.inner.write(path, data, expect).await;
                 }
@@ -248,15 +332,25 @@ impl Recorded {
                 }
                 (_, FileState::Absent, _) => Expect::Absent,
                 (_, FileState::File { .. }, Some(version)) => Expect::Version(version),
-                (expect, FileState::File { .. } | FileState::Unkept(_), _) => expect.clone(),
+                (
+                    expect,
+                    FileState::File { .. } | FileState::Unkept(_) | FileState::Moved { .. },
+                    _,
+                ) => expect.clone(),
             };
             let mode = match &now.state {
                 FileState::File { mode, .. } => *mode,
-                FileState::Absent | FileState::Directory | FileState::Unkept(_) => None,
+                FileState::Absent
+                | FileState::Directory { .. }
+                | FileState::Unkept(_)
+                | FileState::Moved { .. } => None,
             };
             let mut changes = match &now.state {
                 FileState::Absent => self.missing_parents(&target).await?,
-                FileState::Directory | FileState::File { .. } | FileState::Unkept(_) => Vec::new(),
+                FileState::Directory { .. }
+                | FileState::File { .. }
+                | FileState::Unkept(_)
+                | FileState::Moved { .. } => Vec::new(),
             };
             changes.push(FileChange {
                 path: target.as_str().to_owned(),
@@ -308,7 +402,7 @@ impl Recorded {
             let walk = self.inner.walk(from, None, MAX_ENTRIES).await?;
             if walk.truncated {
                 let reason = FileState::Unkept(format!("it has more than {MAX_ENTRIES} entries"));
-                batch.push(from, to, from, reason, None)?;
+                batch.push(from, to, from, reason, None, None)?;
                 return Ok(vec![self.record(from, batch.changes, batch.images).await?]);
             }
             entries.extend(walk.entries.into_iter().map(|(path, _)| path));
@@ -335,7 +429,11 @@ impl Recorded {
             } else {
                 (now.state, now.content)
             };
-            batch.push(from, to, &path, was, content)?;
+            let identity = match (&was, to) {
+                (FileState::Unkept(_), Some(_)) => moved_identity(&*self.inner, &path).await,
+                _ => None,
+            };
+            batch.push(from, to, &path, was, content, identity)?;
             if batch.is_full() {
                 let Batch {
                     changes, images, ..
@@ -366,14 +464,22 @@ impl Batch {
         path: &VPath,
         was: FileState,
         content: Option<HashedContent>,
+        identity: Option<String>,
     ) -> Result<(), VfsError> {
         if let Some(to) = to {
             let rest = path.as_str().strip_prefix(from.as_str()).unwrap_or("");
             let moved = to.join(rest)?.as_str().to_owned();
+            let after = match identity {
+                Some(identity) => FileState::Moved {
+                    from: path.as_str().to_owned(),
+                    identity,
+                },
+                None => was.clone(),
+            };
             self.changes.push(FileChange {
                 path: moved,
                 before: FileState::Absent,
-                after: was.clone(),
+                after,
             });
         }
         self.changes.push(FileChange {
@@ -456,7 +562,7 @@ impl Vfs for Recorded {
                 changes.push(FileChange {
                     path,
                     before: FileState::Absent,
-                    after: FileState::Directory,
+                    after: FileState::Directory { mode: None },
                 });
             }
             if changes.is_empty() {

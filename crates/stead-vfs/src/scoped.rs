@@ -227,6 +227,18 @@ impl Vfs for Scoped {
         Box::pin(self.at_file(path, move |inner, full| inner.set_mode(full, mode)))
     }
 
+    fn set_directory_mode<'a>(
+        &'a self,
+        path: &'a VPath,
+        mode: u32,
+    ) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            let full = self.resolve_within(path).await?;
+            let set = self.inner.set_directory_mode(&full, mode).await;
+            set.map_err(|e| self.map_error(e))
+        })
+    }
+
     fn walk<'a>(
         &'a self,
         path: &'a VPath,

@@ -221,7 +221,8 @@ pub struct GrepResult {
     pub timed_out: bool,
     /// Parts of the tree that could not be searched.
     pub failed: Vec<UnsearchedPart>,
-    /// The number of files that could not be read.
+    /// The number of files that could not be read, or not to their end because of a line that is
+    /// too long.
     pub unreadable: usize,
     /// The number of files left out because reading them needs a person's approval.
     pub needs_approval: usize,

@@ -79,6 +79,16 @@ pub trait Vfs: fmt::Debug + Send + Sync {
     /// Sets the permission bits of a file. Does nothing on file systems that have none.
     fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>>;
 
+    /// Sets the permission bits of a directory, for undo. Does nothing on file systems whose
+    /// directories have none.
+    fn set_directory_mode<'a>(
+        &'a self,
+        _path: &'a VPath,
+        _mode: u32,
+    ) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Returns the entries below a directory at any depth, in path order: the first `limit` after
     /// `after`. Links are listed, not followed.
     fn walk<'a>(

@@ -46,9 +46,10 @@ pub(crate) async fn walk_by_listing<V: Vfs + ?Sized>(
                 Err(error) => return Err(error),
             };
             for entry in entries {
-                let Ok(path) = directory.join(&entry.name) else {
-                    continue;
-                };
+                // A tree that cannot be named as a whole is neither copied nor judged in part.
+                let path = directory
+                    .join(&entry.name)
+                    .map_err(|_| too_long(directory))?;
                 if entry.kind == FileKind::Directory && !entry.link && !is_past(&path, after) {
                     open.insert(path.clone());
                 }
@@ -70,6 +71,14 @@ pub(crate) async fn walk_by_listing<V: Vfs + ?Sized>(
 }
 
 /// Returns whether everything below `directory` comes before `after`.
+fn too_long(directory: &VPath) -> VfsError {
+    let limit = VPath::MAX_BYTES;
+    VfsError::Io {
+        path: directory.clone(),
+        source: std::io::Error::other(format!("it holds a path of more than {limit} bytes")),
+    }
+}
+
 fn is_past(directory: &VPath, after: Option<&VPath>) -> bool {
     // `0` is the character after `/`.
     after.is_some_and(|after| {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use stead_core::{
     AfterAnswer, ApprovalAnswer, ApprovalQuestion, ApprovalReply, CallState, Decision,
-    DecisionKind, Entry, Hint, PendingCall, RunId, SessionId, ToolCall, VerdictKind,
+    DecisionKind, Entry, Hint, PendingCall, RunId, SessionId, SessionState, ToolCall, VerdictKind,
 };
 use stead_gate::{GrantScope, judge};
 use stead_store::LockWait;
@@ -37,7 +37,7 @@ pub struct ApprovalOutcome {
     pub still_open: Vec<OpenQuestion>,
 }
 
-/// Why an answer is refused. Nothing was recorded then.
+/// Why an answer is refused. Nothing was recorded then, but that a question expired.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApprovalError {
     /// There is no such question.
@@ -78,9 +78,7 @@ pub enum ApprovalError {
         answerers: Vec<String>,
     },
     /// The question has expired.
-    #[error(
-        "the question about {id} expired at {at:.0}: it counts as rejected once the run is resumed"
-    )]
+    #[error("the question about {id} expired at {at:.0}: it counts as rejected")]
     Expired {
         /// The call.
         id: String,
@@ -234,7 +232,17 @@ async fn record_answers(
         if answers.iter().any(|known| known.decision.id == reply.id) {
             return Err(ApprovalError::AnsweredTwice(reply.id.clone()).into());
         }
-        answers.extend(checker.check(reply, by).await?);
+        match checker.check(reply, by).await {
+            Ok(answer) => answers.extend(answer),
+            Err(error @ ApprovalError::Expired { .. }) => {
+                // Told is told: a clock that is set back does not open the question again.
+                let expired = expired_decisions(writer.state(), jiff::Timestamp::now());
+                let entries = expired.into_iter().map(Entry::Decision).collect();
+                writer.record(entries).await?;
+                return Err(error.into());
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     let decisions: Vec<Decision> = answers
         .iter()
@@ -434,6 +442,37 @@ impl<'a> AnswerChecker<'a> {
             VerdictKind::Deny => Err(denied(verdict.reason)),
         }
     }
+}
+
+/// Returns rejections of the questions of a session that nobody answered in time.
+fn expired_decisions(state: &SessionState, now: jiff::Timestamp) -> Vec<Decision> {
+    let Some(run) = &state.run else {
+        return Vec::new();
+    };
+    let asked = run.pending.asked().into_iter();
+    asked
+        .filter_map(|pending| expired_decision(&run.id, pending, now))
+        .collect()
+}
+
+/// Returns the rejection of a question that nobody answered in time.
+pub(super) fn expired_decision(
+    run: &RunId,
+    PendingCall { call, state, .. }: &PendingCall,
+    now: jiff::Timestamp,
+) -> Option<Decision> {
+    let CallState::Asked {
+        args_hash, terms, ..
+    } = state
+    else {
+        return None;
+    };
+    let at = terms.expires.filter(|_| terms.has_expired(now))?;
+    Some(Decision {
+        approved: false,
+        words: Some(format!("nobody answered until {at:.0}")),
+        ..Decision::approve(run.clone(), &call.id, args_hash, Decision::EXPIRY)
+    })
 }
 
 /// Checks an answer against its question. None if the call is not asked about; no decision if it is

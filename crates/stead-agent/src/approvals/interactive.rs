@@ -2,7 +2,7 @@
 //!
 //! Effects: asks hooks and people, appends to the journal, stores grants, and reads the clock.
 
-use super::answer::{AnswerChecker, CheckedAnswer, store_grants};
+use super::answer::{AnswerChecker, CheckedAnswer, expired_decision, store_grants};
 use crate::run::{RunStop, ToolCaller};
 use crate::{ApprovalPolicy, SignedAnswer};
 use stead_core::{
@@ -138,29 +138,8 @@ impl<'s, 'a> Asker<'s, 'a> {
     fn expired_decisions(&self, calls: &[PendingCall]) -> Vec<Decision> {
         let now = jiff::Timestamp::now();
         let run = self.caller.journal.run();
-        let rejection = |PendingCall { call, state, .. }: &PendingCall| match state {
-            CallState::Asked {
-                args_hash, terms, ..
-            } if terms.has_expired(now) => {
-                let approval =
-                    Decision::approve(run.clone(), &call.id, args_hash, Decision::EXPIRY);
-                Some(Decision {
-                    approved: false,
-                    words: terms
-                        .expires
-                        .map(|at| format!("nobody answered until {at:.0}")),
-                    ..approval
-                })
-            }
-            CallState::Asked { .. }
-            | CallState::New
-            | CallState::Approved { .. }
-            | CallState::Rejected { .. }
-            | CallState::Responded { .. }
-            | CallState::Begun { .. }
-            | CallState::Done { .. } => None,
-        };
-        calls.iter().filter_map(rejection).collect()
+        let expired = |pending| expired_decision(run, pending, now);
+        calls.iter().filter_map(expired).collect()
     }
 
     /// Records decisions together, and tells the listener.

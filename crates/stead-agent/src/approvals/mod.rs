@@ -2,7 +2,7 @@
 //!
 //! `question` makes a question, `open_questions` lists those that wait, `answer` takes answers from
 //! any process, `interactive` asks the person who is there during the run, and `grants` stores
-//! permanent permissions.
+//! permanent permissions. `subject` says what an answer is bound to.
 //!
 //! Effects: none here; its modules ask people, append to the journal, and store grants.
 
@@ -11,6 +11,7 @@ mod grants;
 mod interactive;
 mod open_questions;
 mod question;
+mod subject;
 
 pub use answer::{ApprovalError, ApprovalOutcome};
 pub use grants::{GrantStore, NewGrant};

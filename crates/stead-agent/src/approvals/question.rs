@@ -50,6 +50,7 @@ impl CallGate<'_> {
                 .and_then(|approval| approval.expires_hours)
                 .and_then(hours),
             preview: self.preview(view, prepared.plan()).await,
+            ..AskTerms::default()
         }
     }
 

@@ -8,10 +8,10 @@ use crate::session_models::{ModelChoice, NoModelReason, SessionModels, SharedVar
 use futures_util::stream::BoxStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use stead_core::{ModelScope, SessionModel};
+use stead_core::{ModelScope, Redactor, SessionModel};
 use stead_model::{
-    Delta, KeyPolicy, Model, ModelError, ModelFacts, ModelSettings, Params, Request,
-    connect_with_policy, secrets,
+    Delta, Model, ModelError, ModelFacts, ModelSettings, Params, Request, SecretRules,
+    connect_with, secrets,
 };
 use stead_workspace::{ModelUse, Workspace};
 
@@ -190,9 +190,14 @@ impl ModelSources<'_> {
             None => {
                 let lookup = self.lookup();
                 let keys = self.keys.clone();
+                let redactor = Redactor::new(self.configured_secrets(&lookup));
                 ModelConnector::new(move |settings| {
                     let settings = resolve_model_files(settings.clone(), &dir);
-                    connect_with_policy(&settings, &*lookup, &keys)
+                    let rules = SecretRules {
+                        keys: &keys,
+                        redactor: &redactor,
+                    };
+                    connect_with(&settings, &*lookup, rules)
                 })
             }
         }
@@ -214,6 +219,7 @@ impl ModelSources<'_> {
                 .iter()
                 .flat_map(|settings| secrets(settings, &*lookup)),
         );
+        let redactor = Redactor::new(known.iter().cloned());
         let own_params = || config.model.as_ref().map(ModelSettings::params);
         let choice = match (&given, self.model_use, self.name) {
             (GivenModel::Unset | GivenModel::Settings(_), ModelUse::NotNeeded, _) => {
@@ -226,7 +232,13 @@ impl ModelSources<'_> {
         };
         let connect_main = |settings: &ModelSettings| match &self.connector {
             Some(connector) => connector.connect(settings),
-            None => connect_with_policy(settings, &*lookup, &self.keys),
+            None => {
+                let rules = SecretRules {
+                    keys: &self.keys,
+                    redactor: &redactor,
+                };
+                connect_with(settings, &*lookup, rules)
+            }
         };
         let mut unavailable = None;
         let no_model = || Arc::new(NoModel::named(chosen.as_ref()));

@@ -105,6 +105,29 @@ impl CallGate<'_> {
     }
 }
 
+impl CallGate<'_> {
+    /// Returns the files of the workspace that decide what a command runs, as far as it names them:
+    /// scripts, and files such as a Makefile.
+    pub(crate) async fn programs_of(
+        &self,
+        files: &dyn Vfs,
+        line: &CommandLine,
+        context: &GateContext,
+    ) -> Vec<VPath> {
+        let paths = LinePaths::new(files, &context.machine, line).await;
+        let programs = paths
+            .script
+            .parts
+            .iter()
+            .filter_map(|part| program_files(part).ok());
+        let words: Vec<String> = programs
+            .flat_map(|programs| programs.scripts.into_iter().chain(programs.found))
+            .collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        paths.located(&words).await
+    }
+}
+
 impl CommandCheck<'_> {
     /// Returns what the rules say about the command, with the conditions under which that holds.
     async fn rule_match(&self, exact: &ExactLine) -> Result<RuleMatch, VfsError> {

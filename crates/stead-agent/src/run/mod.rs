@@ -20,6 +20,7 @@ mod call_records;
 mod caller;
 mod compaction;
 mod conversation;
+mod delta_redaction;
 mod driver;
 mod execution;
 mod journal;

@@ -4,6 +4,7 @@
 
 use super::compaction::Compactor;
 use super::conversation::Conversation;
+use super::delta_redaction::{DeltaPart, DeltaRedaction};
 use super::journal::RunJournal;
 use super::signals::RunSignals;
 use super::spending::{CallUsage, RunSpending, warn_if_unsettled};
@@ -174,6 +175,8 @@ impl<'a> ModelCaller<'_, 'a> {
         let model = self.journal.agent().parts.model.clone();
         let mut stream = model.stream(request);
         let mut received = Received::Nothing;
+        let redactor = self.journal.session().redactor().clone();
+        let mut deltas = DeltaRedaction::new(redactor);
         loop {
             let next = tokio::select! {
                 biased;
@@ -195,38 +198,56 @@ impl<'a> ModelCaller<'_, 'a> {
             } else {
                 received = Received::Something;
             }
-            let event = match delta {
-                Delta::Text(text) => EventKind::TextDelta { text },
-                Delta::Thinking(text) => EventKind::ThinkingDelta { text },
-                Delta::CallStarted { index, name } => EventKind::ToolCallStarted { index, name },
-                Delta::CallArgs { index, json } => EventKind::ToolArgsDelta { index, json },
+            let (events, reply) = match delta {
+                Delta::Text(text) => (deltas.push(DeltaPart::Text, &text), None),
+                Delta::Thinking(text) => (deltas.push(DeltaPart::Thinking, &text), None),
+                Delta::CallArgs { index, json } => {
+                    (deltas.push(DeltaPart::Args(index), &json), None)
+                }
+                Delta::CallStarted { index, name } => {
+                    let started = EventKind::ToolCallStarted { index, name };
+                    ([deltas.finish(), Some(started)], None)
+                }
                 Delta::Retry {
                     attempt,
                     wait_ms,
                     reason,
-                } => EventKind::ModelRetry {
-                    attempt,
-                    wait_ms,
-                    reason,
-                },
-                Delta::Done(reply) => return Ok(*reply),
+                } => {
+                    let retry = EventKind::ModelRetry {
+                        attempt,
+                        wait_ms,
+                        reason,
+                    };
+                    ([deltas.finish(), Some(retry)], None)
+                }
+                Delta::Done(reply) => ([deltas.finish(), None], Some(*reply)),
             };
-            self.journal.emit(event);
+            for event in events.into_iter().flatten() {
+                self.journal.emit(event);
+            }
+            if let Some(reply) = reply {
+                return Ok(reply);
+            }
         }
     }
 }
 
-/// Removes secrets from the ids and names that a model chose for its calls. An id with a mask in it
+/// Removes secrets from the ids and names that a model or provider chose. The id of a call with a mask in it
 /// is then replaced by one of ours. The name of a tool stays even if it is somebody's password: it
 /// reveals nothing, and the call must find its tool.
 fn redact_call_labels(content: &mut [Block], redactor: &Redactor, tools: &Registry) {
     for block in content {
-        let Block::ToolCall(call) = block else {
-            continue;
-        };
-        call.id = redactor.redact_owned(std::mem::take(&mut call.id));
-        if tools.find(&call.name).is_none() {
-            call.name = redactor.redact_owned(std::mem::take(&mut call.name));
+        match block {
+            Block::ToolCall(call) => {
+                call.id = redactor.redact_owned(std::mem::take(&mut call.id));
+                if tools.find(&call.name).is_none() {
+                    call.name = redactor.redact_owned(std::mem::take(&mut call.name));
+                }
+            }
+            Block::Thinking(thinking) => {
+                thinking.id = thinking.id.take().map(|id| redactor.redact_owned(id));
+            }
+            Block::Text { .. } | Block::Media(_) => {}
         }
     }
 }
@@ -250,7 +271,7 @@ pub(super) fn refuse_secrets(content: &mut [Block], redactor: &Redactor) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stead_core::{SessionState, ToolCall};
+    use stead_core::{SessionState, Thinking, ToolCall};
 
     #[test]
     fn ids_and_names_of_calls_hold_no_secret() {
@@ -265,7 +286,14 @@ mod tests {
                 signature: None,
             })
         };
+        let thinking = |id: &str| {
+            Block::Thinking(Thinking {
+                id: Some(id.to_owned()),
+                ..Thinking::default()
+            })
+        };
         let mut content = vec![
+            thinking("rs_s3cret-key"),
             call("s3cret-key", "a_s3cret-key"),
             call("x-s3cret-key", "b"),
             call("mine", "c"),
@@ -274,6 +302,7 @@ mod tests {
         assert_eq!(
             SessionState::default().with_unique_ids(content),
             [
+                thinking("rs_[redacted]"),
                 call("call_1", "a_[redacted]"),
                 call("call_2", "b"),
                 call("mine", "c")

@@ -60,6 +60,7 @@ impl Session {
             taint: self.taint_under(&permissions.ceiling),
             view: session_view(self.state()),
             machine: self.machine_view(),
+            file_versions: self.tool_memory().0,
             permissions,
         }
     }

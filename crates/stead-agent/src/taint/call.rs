@@ -20,7 +20,8 @@ use stead_shell::TargetRole;
 use stead_tools::PreparedCall;
 use stead_vfs::{FileKind, VPath, Vfs};
 
-/// The most paths of one call that are watched for changes.
+/// The most paths of one call that are watched for changes. If it names more, the folder that holds
+/// the others counts as changed.
 const MAX_WATCHED: usize = 64;
 
 /// What is known about the trust of a call before it runs.
@@ -38,6 +39,8 @@ pub(crate) struct CallTaint {
     moves: Vec<(VPath, VPath)>,
     /// The paths that the call may change, with what is there before.
     watched: Vec<WatchedPath>,
+    /// The folder that holds all further ones.
+    unwatched: Option<VPath>,
 }
 
 /// A path that a call may change.
@@ -75,9 +78,11 @@ impl CallTaint {
                         ..Self::default()
                     };
                 }
+                let (watched, unwatched) = watch(files, changeable_paths(&named)).await;
                 Self {
                     scripts: scripts(&named, gate.isolation()),
-                    watched: watch(files, changeable_paths(&named)).await,
+                    watched,
+                    unwatched,
                     origins,
                     reads,
                     ..Self::default()
@@ -125,7 +130,7 @@ impl CallTaint {
             };
             taint.reads.extend(named.iter().map(read));
             if spec.risk.effect > ToolEffect::Reads {
-                taint.watched = watch(files, named).await;
+                (taint.watched, taint.unwatched) = watch(files, named).await;
             }
         }
         taint
@@ -329,6 +334,10 @@ impl CallTaint {
                 (PathContent::Folder, PathContent::Folder) | (_, PathContent::Nothing) => {}
             }
         }
+        changed.extend(self.unwatched.iter().map(|folder| TaintedPath {
+            path: folder.clone(),
+            content: None,
+        }));
         let inherited = taint.map(|taint| taint.origins.named().to_vec());
         let origins: Vec<TaintOrigin> = result
             .taint
@@ -385,16 +394,34 @@ fn parsed(paths: &[String]) -> Vec<VPath> {
     paths.collect()
 }
 
-async fn watch(files: &dyn Vfs, paths: Vec<VPath>) -> Vec<WatchedPath> {
+async fn watch(files: &dyn Vfs, paths: Vec<VPath>) -> (Vec<WatchedPath>, Option<VPath>) {
     let mut watched: Vec<WatchedPath> = Vec::new();
+    let mut unwatched: Option<VPath> = None;
     for path in paths.into_iter().filter(|path| !path.is_root()) {
         let path = files.resolve(&path).await.unwrap_or(path);
-        if watched.len() < MAX_WATCHED && !watched.iter().any(|known| known.path == path) {
+        if watched.iter().any(|known| known.path == path) {
+            continue;
+        }
+        if watched.len() < MAX_WATCHED {
             let before = path_content(files, &path).await;
             watched.push(WatchedPath { path, before });
+            continue;
         }
+        let folder = path.parent().unwrap_or(VPath::root());
+        unwatched = Some(match unwatched {
+            Some(known) => common_folder(known, &folder),
+            None => folder,
+        });
     }
-    watched
+    (watched, unwatched)
+}
+
+/// Returns the deepest folder that holds both.
+fn common_folder(mut one: VPath, other: &VPath) -> VPath {
+    while !one.contains(other) {
+        one = one.parent().unwrap_or(VPath::root());
+    }
+    one
 }
 
 async fn path_content(files: &dyn Vfs, path: &VPath) -> PathContent {

@@ -19,8 +19,9 @@ use stead_vfs::{ContentHash, FileKind, ReadRange, VPath, Vfs};
 const TAINTED_FILES_KEY: &str = "taint/files";
 /// The most marks. Beyond that, the marks of the folder with most of them become one.
 const MAX_MARKS: usize = 2000;
-/// The most contents that are remembered of one path: trees of different sessions may share it.
-const MAX_CONTENTS: usize = 4;
+/// The most contents that are remembered of one path: trees of different sessions may share it, and
+/// undo returns to earlier ones. Beyond that every content of it counts.
+const MAX_CONTENTS: usize = 16;
 /// The most origins that a mark keeps.
 const MAX_ORIGINS: usize = 4;
 /// Up to this size the content is hashed; of a larger file its version is compared.
@@ -168,9 +169,6 @@ fn add_mark(
     origins: &[TaintOrigin],
 ) {
     let path = tainted.path.as_str();
-    if path.is_empty() {
-        return;
-    }
     let is_new = !marks.contains_key(path);
     let mark = marks.entry(path.to_owned()).or_default();
     match &tainted.content {
@@ -179,8 +177,9 @@ fn add_mark(
         Some(content) => {
             mark.contents.retain(|known| known != content);
             mark.contents.push(content.clone());
-            let excess = mark.contents.len().saturating_sub(MAX_CONTENTS);
-            mark.contents.drain(..excess);
+            if mark.contents.len() > MAX_CONTENTS {
+                mark.contents.clear();
+            }
         }
         None => mark.contents.clear(),
     }
@@ -194,20 +193,23 @@ fn add_mark(
     }
 }
 
-/// Replaces the marks in the folder with most of them by one of the folder. Files at the root have
-/// no such folder; there the first mark is dropped.
+/// Replaces the marks in the folder with most of them by one of the folder. If no folder has several,
+/// everything is marked.
 fn join_largest_folder(marks: &mut BTreeMap<String, TaintMark>) {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for (folder, _) in marks.keys().filter_map(|path| path.rsplit_once('/')) {
+    for path in marks.keys() {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         *counts.entry(folder).or_default() += 1;
     }
     let largest = counts.into_iter().max_by_key(|(_, count)| *count);
-    let Some((folder, _)) = largest else {
-        marks.pop_first();
-        return;
+    let folder = largest
+        .filter(|(_, count)| *count > 1)
+        .map_or("", |(folder, _)| folder)
+        .to_owned();
+    let start = match folder.as_str() {
+        "" => String::new(),
+        folder => format!("{folder}/"),
     };
-    let folder = folder.to_owned();
-    let start = format!("{folder}/");
     let mut joined = TaintMark::default();
     marks.retain(|path, mark| {
         let is_inside = path.starts_with(&start);
@@ -262,5 +264,35 @@ mod tests {
         }
         assert_eq!(marks.keys().collect::<Vec<_>>(), ["a.md", "out"]);
         assert!(marks["out"].is_folder());
+    }
+
+    #[test]
+    fn no_limit_lets_a_tainted_file_be_forgotten() {
+        let is_tainted = |marks: &BTreeMap<String, TaintMark>, path: &str, content: &str| {
+            let mark = mark_of(marks, &VPath::parse(path).unwrap());
+            mark.is_some_and(|mark| mark.covers(content))
+        };
+        let in_folders = |n: usize| format!("d{n}/f");
+        let at_root = |n: usize| format!("f{n}");
+        let both = |n: usize| match n % 2 {
+            0 => in_folders(n),
+            _ => at_root(n),
+        };
+        let names: [&dyn Fn(usize) -> String; 3] = [&in_folders, &at_root, &both];
+        for name in names {
+            let mut marks = BTreeMap::new();
+            for n in 0..MAX_MARKS + 3 {
+                add_mark(&mut marks, &tainted(&name(n), Some("1")), &[]);
+            }
+            assert!(marks.len() <= MAX_MARKS);
+            for n in 0..MAX_MARKS + 3 {
+                assert!(is_tainted(&marks, &name(n), "1"), "{}", name(n));
+            }
+        }
+        let mut marks = BTreeMap::new();
+        for n in 0..=MAX_CONTENTS {
+            add_mark(&mut marks, &tainted("a.md", Some(&n.to_string())), &[]);
+        }
+        assert!(is_tainted(&marks, "a.md", "0"));
     }
 }

@@ -12,16 +12,19 @@ pub use plan::{UndoAction, UndoObstacle, UndoPlan, UndoStep};
 
 use crate::AgentError;
 use bytes::Bytes;
-use plan::{is_same_state, net_changes};
-use std::collections::{BTreeMap, BTreeSet};
+use plan::{NetChanges, after_all_moves, is_same_state, net_changes};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use stead_core::{Entry, Owner, ResultStatus, RunId, SessionId};
 use stead_place::Place;
 use stead_store::{LockWait, RunKey, Sessions, UndoLog};
 use stead_vfs::{
     ChangeRecord, ContentHash, Expect, FileKind, FileState, ReadRange, VPath, Version, Vfs,
-    VfsError,
+    VfsError, moved_identity,
 };
+
+/// The owner's access to a directory, which is needed to fill it.
+const OWNER_ACCESS: u32 = 0o700;
 
 /// The changes that the runs of a session made to files, and undo for them.
 #[derive(Debug)]
@@ -142,15 +145,20 @@ impl UndoHistory {
             runs: runs.iter().map(|run| self.key(run)).collect(),
             ..UndoPlan::default()
         };
-        let mut net_of_all: BTreeMap<String, (FileState, FileState)> = BTreeMap::new();
+        let mut net_of_all = NetChanges::new();
         for run in &plan.runs {
-            for (path, (before, after)) in net_changes(&self.records(run).await?) {
+            let net = net_changes(&self.records(run).await?).into_iter();
+            let net: Vec<_> = net
+                .map(|(path, (before, after))| (path, before, after_all_moves(&net_of_all, after)))
+                .collect();
+            for (path, before, after) in net {
                 let known = net_of_all
                     .entry(path)
                     .or_insert_with(|| (before, FileState::Absent));
                 known.1 = after;
             }
         }
+        self.plan_moves(&mut plan, &mut net_of_all).await?;
         let mut cleared = Vec::new();
         for (path, (before, after)) in net_of_all {
             let path = VPath::parse(&path).map_err(VfsError::from)?;
@@ -159,7 +167,43 @@ impl UndoHistory {
         for directory in cleared {
             self.plan_directory_removal(&mut plan, &directory).await?;
         }
+        plan.steps.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(plan)
+    }
+
+    /// Plans moving back what is where the runs moved it. Everything else stays in `net`.
+    async fn plan_moves(
+        &self,
+        plan: &mut UndoPlan,
+        net: &mut NetChanges,
+    ) -> Result<(), AgentError> {
+        let moves: Vec<(String, String, String)> = net
+            .iter()
+            .filter_map(|(to, change)| match change {
+                (FileState::Absent, FileState::Moved { from, identity }) => {
+                    Some((from.clone(), to.clone(), identity.clone()))
+                }
+                _ => None,
+            })
+            .collect();
+        for (from, to, identity) in moves {
+            let is_gone = matches!(
+                net.get(&from),
+                Some((FileState::Unkept(_), FileState::Absent))
+            );
+            let path = VPath::parse(&from).map_err(VfsError::from)?;
+            let now = VPath::parse(&to).map_err(VfsError::from)?;
+            let is_free = matches!(self.files.stat(&path).await, Err(VfsError::NotFound(_)));
+            if is_gone && is_free && moved_identity(&*self.files, &now).await == Some(identity) {
+                plan.steps.push(UndoStep {
+                    path,
+                    action: UndoAction::MoveBack { from: now },
+                });
+                net.remove(&from);
+                net.remove(&to);
+            }
+        }
+        Ok(())
     }
 
     async fn records(&self, run: &RunKey) -> Result<Vec<ChangeRecord>, AgentError> {
@@ -187,13 +231,11 @@ impl UndoHistory {
         let goes: BTreeSet<&VPath> = plan
             .steps
             .iter()
-            .filter(|step| {
-                matches!(
-                    step.action,
-                    UndoAction::Remove | UndoAction::RemoveDirectory
-                )
+            .filter_map(|step| match &step.action {
+                UndoAction::Remove | UndoAction::RemoveDirectory => Some(&step.path),
+                UndoAction::MoveBack { from } => Some(from),
+                UndoAction::Restore { .. } | UndoAction::MakeDirectory { .. } => None,
             })
-            .map(|step| &step.path)
             .collect();
         let inside = self
             .files
@@ -211,7 +253,6 @@ impl UndoHistory {
                 action: UndoAction::RemoveDirectory,
             }),
         }
-        plan.steps.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(())
     }
 
@@ -233,24 +274,36 @@ impl UndoHistory {
         };
         match (before, after) {
             (before, _) if is_same_state(&before, &now) => {}
+            (FileState::Absent, FileState::Moved { from, .. }) => {
+                let reason = format!("it cannot be moved back to {from}");
+                plan.obstacles
+                    .push(UndoObstacle::NotCaptured { path, reason });
+            }
+            (FileState::Moved { .. }, _) => plan.obstacles.push(UndoObstacle::Changed(path)),
             (FileState::Unkept(reason), _) => plan
                 .obstacles
                 .push(UndoObstacle::NotCaptured { path, reason }),
             // Files that others put into the directory stay, and so does the directory.
-            (FileState::Absent, FileState::Directory) if now == FileState::Directory => {
+            (FileState::Absent, FileState::Directory { .. })
+                if matches!(now, FileState::Directory { .. }) =>
+            {
                 step(UndoAction::RemoveDirectory)
             }
-            (FileState::Absent, FileState::Directory) => {}
-            (FileState::Directory, _) if now == FileState::Absent => {
-                step(UndoAction::MakeDirectory)
+            (FileState::Absent, FileState::Directory { .. }) => {}
+            (FileState::Directory { mode }, _) if now == FileState::Absent => {
+                step(UndoAction::MakeDirectory { mode })
             }
+            // What is there now is not kept either, so nobody can tell whether it was changed.
+            (_, FileState::Unkept(reason)) => plan
+                .obstacles
+                .push(UndoObstacle::NotCaptured { path, reason }),
             (_, after) if !is_same_state(&after, &now) => {
                 plan.obstacles.push(UndoObstacle::Changed(path))
             }
             (FileState::Absent, _) => step(UndoAction::Remove),
-            (FileState::Directory, _) => {
+            (FileState::Directory { mode }, _) => {
                 step(UndoAction::Remove);
-                step(UndoAction::MakeDirectory);
+                step(UndoAction::MakeDirectory { mode });
             }
             (FileState::File { hash, .. }, _) if self.saved_content(&hash).await?.is_none() => {
                 let reason = "its earlier content is no longer kept".to_owned();
@@ -263,7 +316,7 @@ impl UndoHistory {
                     mode,
                     over: version,
                 });
-                return Ok((now == FileState::Directory).then_some(path));
+                return Ok(matches!(now, FileState::Directory { .. }).then_some(path));
             }
         }
         Ok(None)
@@ -296,22 +349,35 @@ impl UndoHistory {
         for step in steps(|action| *action == UndoAction::Remove) {
             self.files.remove(&step.path).await?;
         }
-        for step in steps(|action| *action == UndoAction::RemoveDirectory)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .rev()
-        {
-            if self
-                .files
-                .list(&step.path)
-                .await
-                .is_ok_and(|entries| entries.is_empty())
-            {
-                self.files.remove(&step.path).await?;
+        let mut modes = Vec::new();
+        for step in &plan.steps {
+            let UndoAction::MakeDirectory { mode } = &step.action else {
+                continue;
+            };
+            self.files.mkdir(&step.path).await?;
+            if let Some(mode) = mode {
+                // Nobody may look in meanwhile who could not before.
+                let while_filled = mode | OWNER_ACCESS;
+                self.files
+                    .set_directory_mode(&step.path, while_filled)
+                    .await?;
+                if while_filled != *mode {
+                    modes.push((&step.path, *mode));
+                }
             }
         }
-        for step in steps(|action| *action == UndoAction::MakeDirectory) {
-            self.files.mkdir(&step.path).await?;
+        for step in &plan.steps {
+            if let UndoAction::MoveBack { from } = &step.action {
+                self.files.rename(from, &step.path).await?;
+            }
+        }
+        let emptied: Vec<&UndoStep> =
+            steps(|action| *action == UndoAction::RemoveDirectory).collect();
+        for step in emptied.into_iter().rev() {
+            let entries = self.files.list(&step.path).await;
+            if entries.is_ok_and(|entries| entries.is_empty()) {
+                self.files.remove(&step.path).await?;
+            }
         }
         for step in &plan.steps {
             let UndoAction::Restore { hash, mode, over } = &step.action else {
@@ -325,6 +391,9 @@ impl UndoHistory {
             if let Some(mode) = mode {
                 self.files.set_mode(&step.path, *mode).await?;
             }
+        }
+        for (path, mode) in modes.into_iter().rev() {
+            self.files.set_directory_mode(path, mode).await?;
         }
         for run in &plan.runs {
             // A record stays, so that an undone run differs from one whose changes were forgotten.
@@ -352,7 +421,7 @@ impl UndoHistory {
             Err(error) => return Err(error.into()),
         };
         Ok(match stat.kind {
-            FileKind::Directory => (FileState::Directory, None),
+            FileKind::Directory => (FileState::Directory { mode: stat.mode }, None),
             FileKind::Other => (
                 FileState::Unkept("it is not a regular file".to_owned()),
                 None,

@@ -41,7 +41,15 @@ pub enum UndoAction {
     /// Removes a file that the run created.
     Remove,
     /// Creates a directory that the run removed.
-    MakeDirectory,
+    MakeDirectory {
+        /// The permission bits, if they are known.
+        mode: Option<u32>,
+    },
+    /// Moves back what the run moved, and whose content is not kept.
+    MoveBack {
+        /// Where it is now.
+        from: VPath,
+    },
     /// Removes a directory that the run created, if it is empty.
     RemoveDirectory,
 }
@@ -65,8 +73,11 @@ pub enum UndoObstacle {
     },
 }
 
+/// The state of each path before the first and after the last change.
+pub(super) type NetChanges = BTreeMap<String, (FileState, FileState)>;
+
 /// Returns for each path the state before the first and after the last change since the last undo.
-pub(super) fn net_changes(records: &[ChangeRecord]) -> BTreeMap<String, (FileState, FileState)> {
+pub(super) fn net_changes(records: &[ChangeRecord]) -> NetChanges {
     let done = records
         .iter()
         .rposition(|record| *record == ChangeRecord::Undone)
@@ -79,7 +90,7 @@ pub(super) fn net_changes(records: &[ChangeRecord]) -> BTreeMap<String, (FileSta
             ChangeRecord::Change { .. } | ChangeRecord::Undone => None,
         })
         .collect();
-    let mut net: BTreeMap<String, (FileState, FileState)> = BTreeMap::new();
+    let mut net = NetChanges::new();
     for record in records {
         let ChangeRecord::Change { id, paths } = record else {
             continue;
@@ -88,12 +99,29 @@ pub(super) fn net_changes(records: &[ChangeRecord]) -> BTreeMap<String, (FileSta
             continue;
         }
         for change in paths {
+            let after = after_all_moves(&net, change.after.clone());
             let entry = net.entry(change.path.clone());
-            let first = entry.or_insert_with(|| (change.before.clone(), change.after.clone()));
-            first.1 = change.after.clone();
+            let first = entry.or_insert_with(|| (change.before.clone(), after.clone()));
+            first.1 = after;
         }
     }
     net
+}
+
+/// Returns the state after a change. If what was moved had been moved before, it is told where it
+/// was at first.
+pub(super) fn after_all_moves(net: &NetChanges, after: FileState) -> FileState {
+    let FileState::Moved { from, identity } = after else {
+        return after;
+    };
+    let first = match net.get(&from) {
+        Some((_, FileState::Moved { from: first, .. })) => first.clone(),
+        Some(_) | None => from,
+    };
+    FileState::Moved {
+        from: first,
+        identity,
+    }
 }
 
 /// Whether two states are equal: content always counts, permission bits if both are known.
@@ -102,14 +130,14 @@ pub(super) fn is_same_state(a: &FileState, b: &FileState) -> bool {
         (FileState::File { hash: a, mode: m }, FileState::File { hash: b, mode: n }) => {
             a == b && (m.is_none() || n.is_none() || m.map(|m| m & 0o777) == n.map(|n| n & 0o777))
         }
-        (FileState::Absent, FileState::Absent) | (FileState::Directory, FileState::Directory) => {
-            true
-        }
+        (FileState::Absent, FileState::Absent)
+        | (FileState::Directory { .. }, FileState::Directory { .. }) => true,
         (
             FileState::Absent
-            | FileState::Directory
+            | FileState::Directory { .. }
             | FileState::File { .. }
-            | FileState::Unkept(_),
+            | FileState::Unkept(_)
+            | FileState::Moved { .. },
             _,
         ) => false,
     }

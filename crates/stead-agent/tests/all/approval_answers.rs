@@ -1,7 +1,9 @@
 //! The place for tests of answers to approval questions: every kind of answer, stale or expired
 //! answers, races between answerers, "always" grants, previews and client-executed tools.
 
-use crate::support::{agent, agent_on, block_on, journal, listening, results, session, text};
+use crate::support::{
+    agent, agent_on, agent_with_host, block_on, journal, listening, results, session, text,
+};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -392,6 +394,12 @@ fn a_question_that_expired_takes_no_answer_and_counts_as_rejected() {
             ),
             "{refused:?}"
         );
+        // What was told is on record, whatever the clock says later.
+        let (lines, _) = journal(&agent, &session("s")).await;
+        let recorded = lines.iter().any(
+            |line| matches!(&line.entry, Entry::Decision(d) if d.by == "expiry" && !d.approved),
+        );
+        assert!(recorded, "{lines:?}");
         let options = RunOptions {
             approvals: ApprovalPolicy::ApproveAll,
             ..RunOptions::default()
@@ -838,4 +846,64 @@ fn a_tool_of_the_client_never_runs_here_and_its_result_is_answered() {
             [DecisionKind::Respond, DecisionKind::Reject]
         );
     });
+}
+
+/// What somebody else does between a question and its answer.
+#[test]
+fn a_yes_is_void_once_what_the_person_was_shown_has_changed() {
+    const SCRIPT: &str = "- calls: [{tool: execute, args: {command: sh build.sh}}]\n- text: done\n";
+    const APPROVE: &str = "approvals: {write_file: true}\nmemory: {flush: false}\n";
+    let rows: [(&str, &str, Option<&str>, bool); 6] = [
+        ("nothing happens", ONE, None, true),
+        ("the file changes", ONE, Some("log.txt"), false),
+        ("another file changes", ONE, Some("other.txt"), true),
+        ("an earlier call changes the file", TWO, None, true),
+        ("the script changes", SCRIPT, Some("build.sh"), false),
+        ("the script stays", SCRIPT, Some("other.txt"), true),
+    ];
+    for (case, script, changed, runs) in rows {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("build.sh"), "echo built > built\n").unwrap();
+        block_on(async {
+            std::fs::write(dir.path().join("agent.yaml"), APPROVE).unwrap();
+            std::fs::write(dir.path().join("log.txt"), "x\n").unwrap();
+            let agent = agent_with_host(dir.path(), scripted(script)).await;
+            let questions = parked(&agent).await;
+            if let Some(name) = changed {
+                std::fs::write(dir.path().join(name), "somebody else's\n").unwrap();
+            }
+            let replies: Vec<_> = questions
+                .iter()
+                .map(|question| reply(question, ApprovalAnswer::Yes))
+                .collect();
+            agent
+                .session(session("s"))
+                .answer(&replies, "ann", AfterAnswer::Leave, PATIENT)
+                .await
+                .unwrap();
+            let (outcome, _) = resumed(&agent).await;
+            let expected = match runs {
+                true => RunOutcome::Completed,
+                false => RunOutcome::Parked,
+            };
+            assert_eq!(outcome, expected, "{case}");
+            if !runs {
+                // The person is asked again, about what is there now, and can say yes to that.
+                assert!(!dir.path().join("built").exists(), "{case}");
+                let mut live = agent.session(session("s"));
+                live.load().await.unwrap();
+                let again = live.open_questions();
+                assert_eq!(again.len(), 1, "{case}");
+                live.answer(
+                    &[reply(&again[0], ApprovalAnswer::Yes)],
+                    "ann",
+                    AfterAnswer::Leave,
+                    PATIENT,
+                )
+                .await
+                .unwrap();
+                assert_eq!(resumed(&agent).await.0, RunOutcome::Completed, "{case}");
+            }
+        });
+    }
 }

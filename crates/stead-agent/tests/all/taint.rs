@@ -860,3 +860,30 @@ fn a_session_of_one_user_asks_about_the_prompts_of_every_user() {
         }
     });
 }
+
+/// A command that names more files than are watched.
+#[test]
+fn files_beyond_the_watched_ones_are_tainted_all_the_same() {
+    let dir = workspace(BYPASS);
+    let names: Vec<String> = (0..80).map(|n| format!("out/{n}.md")).collect();
+    std::fs::create_dir(dir.path().join("out")).unwrap();
+    let command = format!("tee {} < n.md", names.join(" "));
+    let model = move || {
+        let command = command.clone();
+        answers(move |task, said, _| match (task, said) {
+            ("spread", 0) => Says::Calls(vec![
+                ("fetch_page", json!({})),
+                ("execute", json!({"command": command})),
+            ]),
+            ("read", 0) => Says::Calls(vec![("read_file", json!({"file_path": "out/79.md"}))]),
+            (_, _) => Says::Text("done".into()),
+        })
+    };
+    block_on(async {
+        let agent = build(dir.path(), model(), host()).await;
+        run(&agent, "s", "spread").await;
+        assert!(dir.path().join("out/79.md").exists());
+        let reader = run(&agent, "reader", "read").await;
+        assert!(reader.state().tainted.is_some());
+    });
+}

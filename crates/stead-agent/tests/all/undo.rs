@@ -275,3 +275,86 @@ fn a_link_that_came_since_is_not_followed() {
         assert!(!plan.obstacles.is_empty(), "{plan:?}");
     });
 }
+
+#[cfg(unix)]
+fn mode_of(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// Runs a script, undoes it, and returns the obstacles.
+async fn run_and_undo(dir: &Path, script: &str) -> Vec<String> {
+    let agent = agent(dir, Arc::new(ScriptedModel::parse("s", script).unwrap())).await;
+    let report = agent
+        .session(session("s"))
+        .run(text("Go."), RunOptions::default())
+        .await
+        .unwrap();
+    assert_eq!(report.outcome, RunOutcome::Completed, "{report:?}");
+    let undo = agent.undo(agent.owner(), &session("s"));
+    let plan = undo.undo_runs(&[report.run]).await.unwrap();
+    plan.obstacles.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_deleted_directory_comes_back_with_its_permission_bits() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = |path: &str, mode: u32| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(dir.path().join(path), mode).unwrap();
+    };
+    std::fs::create_dir_all(dir.path().join("private/inner")).unwrap();
+    std::fs::write(dir.path().join("private/inner/a.txt"), "a").unwrap();
+    set("private/inner/a.txt", 0o640);
+    set("private/inner", 0o750);
+    set("private", 0o700);
+    let script = "- calls: [{tool: delete_file, args: {file_path: private}}]\n- text: Done.\n";
+    block_on(async {
+        assert_eq!(run_and_undo(dir.path(), script).await, Vec::<String>::new());
+    });
+    for (path, mode) in [
+        ("private", 0o700),
+        ("private/inner", 0o750),
+        ("private/inner/a.txt", 0o640),
+    ] {
+        assert_eq!(mode_of(&dir.path().join(path)), mode, "{path}");
+    }
+}
+
+#[test]
+fn what_is_not_kept_is_moved_back_if_it_was_only_moved() {
+    let lay_out = || {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("tree")).unwrap();
+        std::fs::write(dir.path().join("target.txt"), "t").unwrap();
+        std::os::unix::fs::symlink("target.txt", dir.path().join("link")).unwrap();
+        std::os::unix::fs::symlink("../target.txt", dir.path().join("tree/link")).unwrap();
+        let large = std::fs::File::create(dir.path().join("tree/large.bin")).unwrap();
+        large.set_len(65 * 1024 * 1024).unwrap();
+        dir
+    };
+    let moves = "
+- calls: [{tool: move_file, args: {from: link, to: elsewhere/link}}]
+- calls: [{tool: move_file, args: {from: elsewhere/link, to: elsewhere/again}}]
+- calls: [{tool: move_file, args: {from: tree, to: moved}}]
+- text: Done.
+";
+    let dir = lay_out();
+    block_on(async {
+        assert_eq!(run_and_undo(dir.path(), moves).await, Vec::<String>::new());
+    });
+    let is_link = |path: &str| dir.path().join(path).is_symlink();
+    assert!(is_link("link") && is_link("tree/link"));
+    let large = std::fs::metadata(dir.path().join("tree/large.bin")).unwrap();
+    assert_eq!(large.len(), 65 * 1024 * 1024);
+    assert!(!dir.path().join("moved").exists() && !dir.path().join("elsewhere").exists());
+
+    let removed =
+        "- calls: [{tool: delete_file, args: {file_path: tree/large.bin}}]\n- text: Done.\n";
+    let dir = lay_out();
+    block_on(async {
+        let obstacles = run_and_undo(dir.path(), removed).await;
+        let reason = "tree/large.bin cannot be put back: it is too large to be kept";
+        assert_eq!(obstacles, [reason]);
+    });
+}

@@ -11,7 +11,7 @@ use crate::{
     Message, ModelReply, NestedId, Notice, NoticeKind, Run, RunCause, RunEnd, RunId, SessionChange,
     SessionStart, SkillActivation, Steer, StepCalls, TaintOrigin, ToolCall, UserInput,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The maximum length of a title in characters.
@@ -183,7 +183,10 @@ impl SessionState {
             .pending
             .find_mut(&decision.id)
             .ok_or("no such call in this step")?;
-        let CallState::Asked { args_hash, .. } = &pending.state else {
+        let CallState::Asked {
+            args_hash, terms, ..
+        } = &pending.state
+        else {
             return Err("no question is open for this call");
         };
         if *args_hash != decision.args_hash {
@@ -193,6 +196,7 @@ impl SessionState {
         pending.state = match decision.kind() {
             DecisionKind::Approve => CallState::Approved {
                 args_hash: decision.args_hash.clone(),
+                files: terms.files.clone(),
             },
             DecisionKind::Edit => {
                 let args = decision.args.clone().unwrap_or_default();
@@ -200,7 +204,11 @@ impl SessionState {
                 pending.call.args = args;
                 pending.call.invalid = None;
                 run.edited.insert(decision.id.clone(), by);
-                CallState::Approved { args_hash }
+                // What a person wrote is theirs, whatever the files are by then.
+                CallState::Approved {
+                    args_hash,
+                    files: BTreeMap::new(),
+                }
             }
             DecisionKind::Reject => CallState::Rejected {
                 by,

@@ -39,7 +39,7 @@ async fn complaint(model: &dyn Model, request: &Request) -> String {
 }
 
 async fn record(path: &Path, requests: &[Request]) -> Vec<Vec<Result<Delta, ModelError>>> {
-    let recorder = Recorder::new(scripted(SCRIPT), path).unwrap();
+    let recorder = Recorder::new(scripted(SCRIPT), path, Redactor::default()).unwrap();
     let mut all = Vec::new();
     for request in requests {
         all.push(heard(&recorder, request).await);
@@ -76,7 +76,7 @@ async fn another_system_prompt_does_not_matter_and_the_exact_request_wins() {
         }
     };
     let script = "[{when: {system_contains: mon}, text: monday, else: {text: tuesday}}]";
-    let recorder = Recorder::new(scripted(script), &path).unwrap();
+    let recorder = Recorder::new(scripted(script), &path, Redactor::default()).unwrap();
     for day in ["mon", "tue"] {
         recorder.complete(&with(day)).await.unwrap();
     }
@@ -240,7 +240,7 @@ async fn failed_and_repeated_attempts_leave_no_pieces_on_the_tape() {
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tape.jsonl");
-    let recorder = Recorder::new(Arc::new(Stumbling), &path).unwrap();
+    let recorder = Recorder::new(Arc::new(Stumbling), &path, Redactor::default()).unwrap();
     assert_eq!(heard(&recorder, &request(&["hi"])).await.len(), 4);
     let replayed = heard(&Replay::load(&path).unwrap(), &request(&["hi"])).await;
     assert_eq!(replayed[0], Ok(Delta::Text("b".into())));
@@ -269,4 +269,31 @@ async fn given_replies_come_one_after_the_other() {
         complaint(&replay, &asked).await,
         "there is no answer for model call 3: the record has 2"
     );
+}
+
+#[tokio::test]
+async fn a_tape_holds_no_secret_in_any_field_even_if_it_arrived_in_pieces() {
+    let secret = "sk-canary-0123456789";
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tape.jsonl");
+    let script = format!(
+        "- {{thinking: 'a {secret}', text: 'b {secret}', chunk: 3, calls: [{{tool: 'c_{secret}', \
+         id: 'd-{secret}', args: {{'e {secret}': ['f {secret}']}}}}]}}"
+    );
+    let redactor = Redactor::new([secret.to_owned()]);
+    let recorder = Recorder::new(scripted(&script), &path, redactor).unwrap();
+    let request = request(&["hi"]);
+    let live = recorder.complete(&request).await.unwrap();
+    assert!(
+        live.content
+            .iter()
+            .all(|block| format!("{block:?}").contains(secret))
+    );
+    let tape = std::fs::read_to_string(&path).unwrap();
+    assert!(!tape.contains("canary"), "{tape}");
+    let replayed = heard(&Replay::load(&path).unwrap(), &request).await;
+    let said: String = replayed.iter().map(|delta| format!("{delta:?}")).collect();
+    for part in ["a [", "b [", "c_[", "d-[", "e [", "f ["] {
+        assert!(said.contains(&format!("{part}redacted]")), "{part}: {said}");
+    }
 }

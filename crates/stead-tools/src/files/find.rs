@@ -331,7 +331,7 @@ fn render(surface: Surface, args: &GrepArgs, found: &GrepResult) -> String {
     rows.extend(found.failed.iter().map(unsearched_notice));
     if found.unreadable > 0 {
         rows.push(format!(
-            "[{} could not be read]",
+            "[{} could not be read, or has a line of more than 32 MiB]",
             counted(found.unreadable, "file")
         ));
     }

@@ -2,6 +2,7 @@
 //!
 //! Effects: reads and writes the local disk, partly on blocking threads; caches line positions.
 
+mod attributes;
 mod dir_lock;
 mod error;
 mod find;
@@ -41,8 +42,8 @@ const SMALL_DIRECTORY_BYTES: u64 = 4096;
 /// of it are refused, even ones that appear while an operation runs.
 ///
 /// A version consists of size, inode and the change times of content and inode. Every write creates
-/// a new file that is renamed into place, so hard links are separated and the owner becomes the
-/// writer; mode bits stay. FIFOs, devices and sockets are never opened for reading or writing.
+/// a new file that is renamed into place, so hard links are separated. Mode bits stay, and so do
+/// owner, group and extended attributes if the process may set them. FIFOs, devices and sockets are never opened for reading or writing.
 /// Comparing a version and replacing the file is one step also between processes, by a lock on the
 /// directory (on disks that have such locks).
 #[derive(Debug, Clone)]
@@ -199,6 +200,16 @@ impl Vfs for LocalVfs {
         self.run_blocking(path, move |local, path| local.set_mode(path, mode))
     }
 
+    fn set_directory_mode<'a>(
+        &'a self,
+        path: &'a VPath,
+        mode: u32,
+    ) -> BoxFuture<'a, Result<(), VfsError>> {
+        self.run_blocking(path, move |local, path| {
+            local.set_directory_mode(path, mode)
+        })
+    }
+
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
         self.run_inline(path, |local, path| local.root.resolve(path))
     }
@@ -307,6 +318,13 @@ impl LocalInner {
         let (file, _) = self.root.open_file(path)?;
         self.disk
             .set_mode(&file, mode & 0o777)
+            .map_err(|e| error::at(path, e))
+    }
+
+    fn set_directory_mode(&self, path: &VPath, mode: u32) -> Result<(), VfsError> {
+        let (dir, _) = self.open_dir(path)?;
+        self.disk
+            .set_mode(&dir, mode & 0o777)
             .map_err(|e| error::at(path, e))
     }
 

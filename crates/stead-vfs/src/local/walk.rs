@@ -22,6 +22,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use stead_core::counted;
 use tokio_util::sync::CancellationToken;
 
 /// The size of the buffer for the kernel's directory entries.
@@ -71,13 +72,17 @@ impl WalkStop {
         if matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP) {
             return;
         }
+        self.note(path, std::io::Error::from(error).kind().to_string());
+    }
+
+    /// Notes that a part of a directory was not searched.
+    fn note(&self, path: &str, reason: String) {
         let Ok(path) = VPath::parse(path) else { return };
         let mut parts = self
             .unsearched
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if parts.len() < MAX_UNSEARCHED {
-            let reason = std::io::Error::from(error).kind().to_string();
             parts.push(UnsearchedPart { path, reason });
         }
     }
@@ -292,6 +297,8 @@ impl<V: Visitor> WalkWorker<V> {
         let prefix = self.path.len();
         let names = std::mem::take(&mut self.names);
         let entries = std::mem::take(&mut self.entries);
+        let mut unusable_names = 0_usize;
+        let mut too_long_paths = 0_usize;
         for entry in &entries {
             if stop.should_stop() {
                 break;
@@ -299,13 +306,31 @@ impl<V: Visitor> WalkWorker<V> {
             let Ok(name) = CStr::from_bytes_with_nul(&names[entry.start..entry.end]) else {
                 continue;
             };
-            let Ok(text) = name.to_str() else { continue };
-            if text.chars().any(char::is_control) {
+            let text = name.to_str().ok();
+            let Some(text) = text.filter(|text| !text.chars().any(char::is_control)) else {
+                unusable_names += 1;
+                continue;
+            };
+            if prefix + text.len() > VPath::MAX_BYTES {
+                too_long_paths += 1;
                 continue;
             }
             self.path.truncate(prefix);
             self.path.push_str(text);
             self.entry(&dir, name, entry.kind, ignores.as_ref());
+        }
+        if unusable_names > 0 {
+            let names = counted(unusable_names, "name");
+            let why = "with control characters or bytes that are no text";
+            stop.note(&path, format!("left out {names} {why}"));
+        }
+        if too_long_paths > 0 {
+            let limit = VPath::MAX_BYTES;
+            let paths = counted(too_long_paths, "path");
+            stop.note(
+                &path,
+                format!("left out {paths} of more than {limit} bytes"),
+            );
         }
         (self.names, self.entries) = (names, entries);
     }

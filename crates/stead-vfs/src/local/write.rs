@@ -4,6 +4,7 @@
 //! Effects: writes, moves and removes files of the local disk; randomness for temporary names.
 
 use super::LocalInner;
+use super::attributes::FileAttributes;
 use super::error;
 use super::root::{self, EntryLocation, Parents};
 use crate::{Expect, VPath, Version, VfsError, rebase};
@@ -46,8 +47,8 @@ impl LocalInner {
         check_expectation(path, before.as_ref(), expect)?;
         check_writable(path, &place, before.as_ref())?;
 
-        let temporary = TempFile::create(self, place, before.map(|stat| stat.st_mode & 0o7777))
-            .map_err(failed)?;
+        let replaced = before.map(|stat| FileAttributes::of(&place, &stat));
+        let temporary = TempFile::create(self, place, replaced).map_err(failed)?;
         temporary.push(data).map_err(failed)?;
         temporary.publish(self, path, expect)
     }
@@ -60,8 +61,8 @@ impl LocalInner {
         let before = place.stat().map_err(|e| error::at(path, e))?;
         check_expectation(path, before.as_ref(), &Expect::Any)?;
         check_writable(path, &place, before.as_ref())?;
-        let mode = before.map(|stat| stat.st_mode & 0o7777);
-        TempFile::create(self, place, mode).map_err(|e| error::at(path, e))
+        let replaced = before.map(|stat| FileAttributes::of(&place, &stat));
+        TempFile::create(self, place, replaced).map_err(|e| error::at(path, e))
     }
 
     pub(super) fn remove(&self, path: &VPath) -> Result<(), VfsError> {
@@ -205,8 +206,8 @@ pub(super) struct TempFile {
     place: EntryLocation,
     name: PathBuf,
     file: File,
-    /// The permission bits of the file, if not the default.
-    mode: Option<u32>,
+    /// The attributes of the file that it replaces.
+    replaced: Option<FileAttributes>,
     on_drop: DropAction,
 }
 
@@ -217,18 +218,24 @@ enum DropAction {
 }
 
 impl TempFile {
-    fn create(local: &LocalInner, place: EntryLocation, mode: Option<u32>) -> io::Result<Self> {
+    fn create(
+        local: &LocalInner,
+        place: EntryLocation,
+        replaced: Option<FileAttributes>,
+    ) -> io::Result<Self> {
         // Not derived from the file's own name, which may have the maximum length; and random, so
         // that a file left by a killed process does not collide.
         let random = RandomState::new().build_hasher().finish();
         let name = PathBuf::from(format!(".stead-{random:016x}.tmp"));
-        let file = local.disk.create(place.dir.as_fd(), &name, 0o666)?;
+        // Until it replaces a file, nobody may read what only that file's readers may.
+        let mode = replaced.as_ref().map_or(0o666, |_| 0o600);
+        let file = local.disk.create(place.dir.as_fd(), &name, mode)?;
         Ok(Self {
             disk: local.disk.clone(),
             place,
             name,
             file,
-            mode,
+            replaced,
             on_drop: DropAction::Remove,
         })
     }
@@ -245,8 +252,8 @@ impl TempFile {
         expect: &Expect,
     ) -> Result<Version, VfsError> {
         let failed = |e: io::Error| error::at(path, e);
-        if let Some(mode) = self.mode {
-            self.disk.set_mode(&self.file, mode).map_err(failed)?;
+        if let Some(replaced) = &self.replaced {
+            replaced.apply(&*self.disk, &self.file).map_err(failed)?;
         }
         self.disk.sync(&self.file).map_err(failed)?;
         {

@@ -139,6 +139,14 @@ impl Vfs for Overlay {
         Box::pin(self.set_mode_upper(path, mode))
     }
 
+    fn set_directory_mode<'a>(
+        &'a self,
+        path: &'a VPath,
+        mode: u32,
+    ) -> BoxFuture<'a, Result<(), VfsError>> {
+        self.upper.set_directory_mode(path, mode)
+    }
+
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
         Box::pin(async move {
             let in_upper = self.upper.resolve(path).await?;

@@ -186,6 +186,18 @@ impl Vfs for Routes {
         })
     }
 
+    fn set_directory_mode<'a>(
+        &'a self,
+        path: &'a VPath,
+        mode: u32,
+    ) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            let route = self.file_route(path)?;
+            let set = route.vfs.set_directory_mode(&route.inner_path, mode).await;
+            set.map_err(|e| route.map_error(e))
+        })
+    }
+
     fn walk<'a>(
         &'a self,
         path: &'a VPath,

@@ -318,3 +318,74 @@ async fn a_search_ends_soon_when_cancelled_late_or_dropped() {
         start.elapsed()
     );
 }
+
+#[tokio::test]
+async fn names_that_cannot_be_shown_and_paths_that_are_too_long_are_told() {
+    use std::os::unix::ffi::OsStrExt;
+    let world = World::new();
+    world.put("a/good.txt", "needle\n");
+    for name in [&b"tab\there.txt"[..], b"bad\xff.txt", b"line\nbreak.txt"] {
+        let path = world
+            .root()
+            .join("a")
+            .join(std::ffi::OsStr::from_bytes(name));
+        std::fs::write(path, "needle\n").unwrap();
+    }
+    // Deeper than any path may be, which only works step by step.
+    let part = "d".repeat(200);
+    let mut dir = std::fs::File::open(world.root()).unwrap();
+    for _ in 0..25 {
+        rustix::fs::mkdirat(&dir, &part, rustix::fs::Mode::RWXU).unwrap();
+        let flags = rustix::fs::OFlags::DIRECTORY;
+        let mode = rustix::fs::Mode::empty();
+        dir = rustix::fs::openat(&dir, &part, flags, mode).unwrap().into();
+    }
+    let query = GlobQuery {
+        pattern: "*.txt".to_owned(),
+        root: p(""),
+    };
+    let globbed = world.vfs.glob(query, bounds()).await.unwrap();
+    let searched = world
+        .vfs
+        .grep(grep_for("needle", ""), bounds())
+        .await
+        .unwrap();
+    let paths: Vec<String> = globbed.paths.iter().map(ToString::to_string).collect();
+    assert_eq!(paths, ["a/good.txt"]);
+    assert_eq!(searched.files.len(), 1);
+    for failed in [globbed.failed, searched.failed] {
+        let told: Vec<String> = failed
+            .iter()
+            .map(|part| match part.path.as_str().len() {
+                ..10 => part.to_string(),
+                _ => part.reason.clone(),
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "a: left out 3 names with control characters or bytes that are no text",
+                "left out 1 path of more than 4096 bytes",
+            ]
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_for_memory_is_not_searched_and_told() {
+    let world = World::new();
+    world.put("good.txt", "needle\n");
+    let long = std::fs::File::create(world.root().join("long.txt")).unwrap();
+    let piece = "x".repeat(1024 * 1024);
+    for _ in 0..40 {
+        std::io::Write::write_all(&mut &long, piece.as_bytes()).unwrap();
+    }
+    std::io::Write::write_all(&mut &long, b"needle\n").unwrap();
+    let found = world
+        .vfs
+        .grep(grep_for("needle", ""), bounds())
+        .await
+        .unwrap();
+    let paths: Vec<&str> = found.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!((paths, found.unreadable), (vec!["good.txt"], 1));
+}

@@ -15,9 +15,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, inspect_folder, inspect_user_folder, resolve_model_files};
-use stead::core::counted;
-use stead::core::{AccessKind, PermissionMode, VerdictKind};
-use stead::model::{ModelSettings, connect, connect_with_policy, lookup};
+use stead::core::{AccessKind, PermissionMode, Redactor, VerdictKind, counted};
+use stead::model::{ModelSettings, SecretRules, connect, connect_with, lookup};
 use stead::skills::{Installation, Shadowed, SkillOrigin, SkillProblem};
 use stead::store::Sessions;
 use stead::vfs::VfsError;
@@ -369,10 +368,14 @@ fn check_models(workspace: &Workspace, dir: &Path, env: &ProcessEnv) -> Vec<Chec
         // Any key will do for this check: the key itself may be missing on this machine.
         let some_key =
             |name: &str| known(name).or_else(|| name.ends_with("_KEY").then(|| "any".to_owned()));
+        let rules = SecretRules {
+            keys: &workspace.keys,
+            redactor: &Redactor::default(),
+        };
         rows.push(
             match (
                 connect(&settings, &some_key),
-                connect_with_policy(&settings, &known, &workspace.keys),
+                connect_with(&settings, &known, rules),
             ) {
                 (Err(error), _) => row(CheckGrade::Error, "model", error.to_string()),
                 (Ok(_), Err(error)) => row(CheckGrade::Warning, "model", error.to_string()),

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use stead::agent::UNKNOWN_WINDOW_TOKENS;
 use stead::agent::resolve_model_files;
-use stead::core::Price;
+use stead::core::{Price, Redactor};
 use stead::model::{
-    Abilities, Ability, KeyNeed, ModelName, ModelSettings, ReportedLimits, connect_with_policy,
-    known_models, lookup, providers,
+    Abilities, Ability, KeyNeed, ModelName, ModelSettings, ReportedLimits, SecretRules,
+    connect_with, known_models, lookup, providers,
 };
 use stead::workspace::ResolvedProfile;
 
@@ -151,10 +151,13 @@ async fn show_model(
     let unknown = settings.context_window.is_none() && table.is_none();
     let (reported, unasked) = match unknown {
         false => (ReportedLimits::default(), None),
-        true => match connect_with_policy(
+        true => match connect_with(
             &resolve_model_files(settings.clone(), &dir),
             &|name| variable(&workspace, env, name),
-            &workspace.keys,
+            SecretRules {
+                keys: &workspace.keys,
+                redactor: &Redactor::default(),
+            },
         ) {
             Ok(model) => (model.describe().await, None),
             Err(error) => (ReportedLimits::default(), Some(error.to_string())),

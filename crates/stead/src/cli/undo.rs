@@ -130,7 +130,8 @@ async fn describe_plan(
             UndoAction::Restore { over: Some(_), .. } => format!("restore {path}"),
             UndoAction::Restore { over: None, .. } => format!("bring back {path}"),
             UndoAction::Remove => format!("remove {path}"),
-            UndoAction::MakeDirectory => format!("make directory {path}"),
+            UndoAction::MakeDirectory { .. } => format!("make directory {path}"),
+            UndoAction::MoveBack { from } => format!("move {from} back to {path}"),
             UndoAction::RemoveDirectory => format!("remove directory {path}, if it is empty"),
         });
         if wanted.apply == ApplyMode::Apply || wanted.json {
@@ -139,7 +140,9 @@ async fn describe_plan(
         let after = match &step.action {
             UndoAction::Restore { hash, .. } => undo.saved_content(hash).await?.unwrap_or_default(),
             UndoAction::Remove => bytes::Bytes::new(),
-            UndoAction::MakeDirectory | UndoAction::RemoveDirectory => continue,
+            UndoAction::MakeDirectory { .. }
+            | UndoAction::MoveBack { .. }
+            | UndoAction::RemoveDirectory => continue,
         };
         let before = undo.current_content(path).await?.unwrap_or_default();
         shown.extend(diff_lines(&before, &after, style));

@@ -70,6 +70,42 @@ fn a_key_in_a_file_that_the_agent_reads_is_written_nowhere() {
     }
 }
 
+/// Whatever a model says, streams in pieces, or makes up for its calls.
+#[test]
+fn a_tape_and_a_streamed_answer_hold_no_key() {
+    let folder = Folder::new();
+    let server = FakeModel::start_with(|request| match request.result_count() {
+        0 => reply()
+            .text(format!("I know {FROM_VARIABLE}"))
+            .call_with_id(
+                FROM_VARIABLE,
+                FROM_VARIABLE,
+                json!({FROM_VARIABLE: FROM_VARIABLE}),
+            ),
+        _ => reply().text(format!("It is {FROM_VARIABLE} and hunter2hunter2")),
+    });
+    for output in ["text", "events"] {
+        let args = [
+            "run",
+            "-m",
+            "record:tape.jsonl=openai:x",
+            "--output",
+            output,
+            "go",
+        ];
+        let mut command = folder.command(&args);
+        command
+            .env("OPENAI_API_KEY", FROM_VARIABLE)
+            .env("MY_PASSWORD", "hunter2hunter2");
+        let ran = done(pointed(&mut command, &server)).exits(0);
+        for text in [&ran.out, &ran.err, &folder.read("tape.jsonl")] {
+            assert_clean(output, text);
+            assert!(!text.contains("hunter2"), "{text}");
+        }
+    }
+    assert!(folder.read("tape.jsonl").contains("[redacted]"));
+}
+
 #[track_caller]
 fn assert_clean(place: &str, text: &str) {
     for part in ["from-the-variable", "the/settings-0123"] {
