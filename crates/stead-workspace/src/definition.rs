@@ -6,6 +6,7 @@ use crate::{
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use stead_core::Owner;
 use stead_skills::SkillFlavor;
 use stead_vfs::{Protected, VPath};
 
@@ -74,6 +75,19 @@ pub struct WorkspacePaths {
     pub default_dir: Option<VPath>,
     /// The protected paths.
     pub protected: Protected,
+}
+
+impl WorkspacePaths {
+    /// Returns the paths that hold the running state in the tree of `owner`: journals, queues, usage,
+    /// offloaded texts and the like. Listings and searches leave them out.
+    pub fn running_state(&self, owner: &Owner) -> Vec<VPath> {
+        let agents = |folder: &VPath| folder.join("agents").ok();
+        // The tree of a user has the state of the user at its root.
+        let of_user = (*owner != Owner::default()).then(VPath::root);
+        let state = [agents(&self.runtime), of_user.as_ref().and_then(agents)];
+        let others = [&self.usage, &self.conversations].into_iter().flatten();
+        state.into_iter().flatten().chain(others.cloned()).collect()
+    }
 }
 
 /// A file that is shown whole.

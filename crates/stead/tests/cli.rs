@@ -38,6 +38,8 @@ mod profiles;
 mod run_output;
 #[path = "cli/screens.rs"]
 mod screens;
+#[path = "cli/searches.rs"]
+mod searches;
 #[path = "cli/secrets.rs"]
 mod secrets;
 #[path = "cli/session_locks.rs"]

@@ -29,9 +29,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead::agent::{Agent, BackgroundTaskPolicy, MemoryWorker, Session};
 use stead::core::{
-    Command, Cursor, EventId, InputId, Pinned, Presence, SessionId, SetEntry, SpendAmount,
+    Command, Cursor, EventId, InputId, Owner, Pinned, Presence, SessionId, SetEntry, SpendAmount,
 };
 use stead::host::{QueuePolicy, SessionOptions};
+use stead::vfs::Unlisted;
 use stead::workspace::ModelUse;
 use tokio::task::JoinSet;
 
@@ -256,9 +257,11 @@ impl<'a> App<'a> {
             ChatCommand::Answer { session, reply } => self.answer(session, reply),
             ChatCommand::FindPaths(query) => {
                 self.lookups.abort_all();
-                let files = self.agent.workspace().files.clone();
+                let workspace = self.agent.workspace();
+                let state = workspace.definition.paths.running_state(&Owner::default());
+                let files = Unlisted::new(workspace.files.clone(), state);
                 self.lookups.spawn(async move {
-                    let found = complete::find_paths(&*files, &query).await;
+                    let found = complete::find_paths(&files, &query).await;
                     (query, found)
                 });
             }
