@@ -4,6 +4,7 @@
 //! first and the last of these: if the file still is as the run left it, it is restored to the
 //! state before the run. If it is anything else, it was changed since, and nothing is undone.
 
+mod commands;
 mod plan;
 
 pub use plan::{UndoAction, UndoObstacle, UndoPlan, UndoStep};

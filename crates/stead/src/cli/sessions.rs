@@ -92,6 +92,10 @@ pub(crate) async fn sessions(
                 for step in undo::undo_all(&agent, session.id(), &runs).await?.steps {
                     outln!("undone: {}", step.path);
                 }
+                let history = agent.undo(agent.owner(), session.id());
+                for line in undo::command_lines(&history.commands(&runs).await?) {
+                    outln!("{line}");
+                }
             }
             let point = session.rewind(before, LockWait::No).await?;
             agent.sessions().flush().await;
