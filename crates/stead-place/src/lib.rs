@@ -26,6 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 
+mod earlier_state;
 mod ephemeral;
 mod error;
 mod local;
@@ -37,9 +38,10 @@ mod store;
 mod store_url;
 mod template;
 
+pub use earlier_state::{LocalSessions, local_sessions};
 pub use ephemeral::EphemeralPlace;
 pub use error::PlaceError;
-pub use local::LocalPlace;
+pub use local::{HOME_GITIGNORE, LocalPlace};
 pub use open::{
     DefaultDir, PlaceSettings, SessionPersistence, SurroundingProject, open_place, open_store_place,
 };

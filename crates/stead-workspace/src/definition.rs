@@ -207,6 +207,12 @@ pub struct SettingOrigin {
 }
 
 impl Definition {
+    /// Returns the folder in which everything of the agent lies; the root if the whole tree is the
+    /// agent's.
+    pub fn home(&self) -> VPath {
+        VPath::parse(self.layout.def().home_dir).unwrap_or(VPath::root())
+    }
+
     /// Whether facts are extracted after each run: the setting, or the default of the layout.
     pub fn memory_flush_enabled(&self) -> bool {
         let by_layout = self.layout.def().memory_flush;

@@ -34,6 +34,8 @@ mod places;
 mod plan_mode;
 #[path = "cli/profiles.rs"]
 mod profiles;
+#[path = "cli/projects.rs"]
+mod projects;
 #[path = "cli/run_output.rs"]
 mod run_output;
 #[path = "cli/screens.rs"]

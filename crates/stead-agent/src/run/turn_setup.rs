@@ -13,7 +13,8 @@ use stead_store::FencingToken;
 use stead_tools::{FolderResolver, Registry, Tool};
 use stead_vfs::Vfs;
 use stead_workspace::{
-    Prompt, ResolvedProfile, Section, Surface, ToolLists, UnknownTools, section_order,
+    Prompt, ResolvedProfile, Section, Surface, ToolLists, UnknownTools,
+    section_order,
 };
 
 /// The system prompt, tools and request parameters of one turn.
@@ -62,7 +63,7 @@ impl TurnSetup {
             unguarded_files: &unguarded,
             owner,
             subagents: Some(session.subagents()),
-            user_folder: user_folder(owner, &*files).await,
+            user_folder: user_folder(&workspace.definition, owner, &*files).await,
             session: session.id(),
             agent: workspace.config().agent_id(),
             working_folder: &agent.parts.working_folder,

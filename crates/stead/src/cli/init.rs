@@ -5,12 +5,13 @@ use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::named_workspace;
 use super::print::outln;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::store::OsDisk;
+use stead::core::counted;
+use stead::store::{OsDisk, move_agents};
 use stead::vfs::{Expect, LocalVfs, VPath, Vfs, VfsError};
-use stead::workspace::{ScaffoldChoices, configured_scaffold, try_detect_layout};
+use stead::workspace::{Layout, ScaffoldChoices, configured_scaffold, try_detect_layout};
 
 pub(crate) async fn init(
     common: &GlobalArgs,
@@ -47,6 +48,7 @@ pub(crate) async fn init(
     if let Some(other) = try_detect_layout(&files)
         .await
         .filter(|other| *other != layout && def.nested_dir.is_none())
+        .filter(|other| other.def().home_dir.is_empty())
     {
         let dir = dir.display();
         return Err(CliError::usage(format!(
@@ -67,10 +69,28 @@ pub(crate) async fn init(
             Err(error) => return Err(CliError::Failed(error.into())),
         }
     }
+    if layout.protected().runtime().is_empty() {
+        adopt_project_state(&dir)?;
+    }
     let persona = def.persona;
     outln!(
         "\n{} is a workspace. Write in {persona} who the agent is, then:\n  stead chat -C {0}",
         dir.display()
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// Moves the state that an agent has had in an ordinary project to where a workspace keeps it.
+fn adopt_project_state(dir: &Path) -> Result<(), CliError> {
+    for home in Layout::ALL.map(|layout| layout.def().home_dir) {
+        if home.is_empty() {
+            continue;
+        }
+        let moved = move_agents(&OsDisk, &dir.join(home).join("agents"), &dir.join("agents"))?;
+        if !moved.agents.is_empty() {
+            let sessions = counted(moved.sessions, "session");
+            outln!("moved {sessions} from {home}/agents/ to agents/");
+        }
+    }
+    Ok(())
 }

@@ -302,7 +302,7 @@ fn a_workspace_can_be_inspected() {
     assert_snapshot!(screen(&folder, &["list", "all"]), @r"
     exit code 0
     --- stdout
-    ok     zed  stead          -
+    ok     zed  project        -
 
     1 workspace in all
     --- stderr
@@ -398,7 +398,7 @@ fn errors_say_what_is_wrong_and_what_to_do() {
       export OPENAI_API_KEY=…        then openai:gpt-5-mini is used
       export GEMINI_API_KEY=…        then gemini:gemini-2.5-flash is used
       -m provider:model              any other; `stead models` lists providers
-      model: provider:model          the same, in the workspace's agent.yaml
+      model: provider:model          the same, in agent.yaml (of a project: .stead/agent.yaml)
       stead demo                     watch an agent work with no key at all
     ");
 }

@@ -49,7 +49,7 @@ fn shown_five_times(folder: &Folder, args: &[&str], what: &str) -> Vec<String> {
     }
     for text in &first {
         assert!(
-            !text.contains("agents/") && !text.contains("usage"),
+            !text.contains("jsonl") && !text.contains("sessions"),
             "{what}: {text}"
         );
     }
@@ -61,9 +61,9 @@ fn shown_five_times(folder: &Folder, args: &[&str], what: &str) -> Vec<String> {
 fn five_searches_for_a_word_that_is_nowhere_show_the_same_in_every_layout() {
     for layout in Layout::ALL {
         for user in [None, Some("alice")] {
-            let folder = Folder::new();
+            let folder = Folder::without_mark();
             let name = layout.as_str();
-            let at = layout.def().nested_dir.unwrap_or("w");
+            let at = layout.def().nested_dir.unwrap_or("work");
             folder.run(&["init", at, "--layout", name]).exits(0);
             let _ = std::fs::remove_file(folder.path().join(at).join(".gitignore"));
             let args = match user {
