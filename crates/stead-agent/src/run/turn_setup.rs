@@ -10,10 +10,11 @@ use std::sync::Arc;
 use stead_core::ToolSpec;
 use stead_model::Params;
 use stead_store::FencingToken;
+use stead_tools::builtin::EXECUTE;
 use stead_tools::{FolderResolver, Registry, Tool};
-use stead_vfs::Vfs;
+use stead_vfs::{VPath, Vfs};
 use stead_workspace::{
-    Prompt, ResolvedProfile, Section, Surface, ToolLists, UnknownTools,
+    FeatureSwitch, Prompt, ResolvedProfile, Section, Surface, ToolLists, UnknownTools,
     section_order,
 };
 
@@ -156,8 +157,8 @@ fn today(timezone: Option<&str>) -> String {
     there.strftime("%Y-%m-%d").to_string()
 }
 
-/// Returns the tools that the model's profile excludes, by canonical name, with the reason. Tools
-/// that are not registered are included.
+/// Returns the tools that the model's profile excludes, and commands where there is no folder to run
+/// them in, by canonical name, with the reason. Tools that are not registered are included.
 fn excluded_tools(tools: &Registry, cx: &TurnCx<'_>) -> BTreeMap<String, String> {
     let profile = cx.profile;
     let specs = tools.specs();
@@ -178,7 +179,27 @@ fn excluded_tools(tools: &Registry, cx: &TurnCx<'_>) -> BTreeMap<String, String>
         .iter()
         .chain(&profile.profile.exclude)
         .filter_map(of_name);
-    elsewhere.chain(specs.iter().filter_map(of_spec)).collect()
+    let commands = without_folder(tools, cx);
+    let commands = commands.map(|why| (EXECUTE.name.to_owned(), why.to_owned()));
+    elsewhere
+        .chain(specs.iter().filter_map(of_spec))
+        .chain(commands)
+        .collect()
+}
+
+/// Returns why commands are missing, if it is because the files are in no folder of this machine.
+fn without_folder(tools: &Registry, cx: &TurnCx<'_>) -> Option<&'static str> {
+    let is_off = cx
+        .definition()
+        .config
+        .disable
+        .contains(FeatureSwitch::Shell);
+    let is_there =
+        (cx.folders)(&VPath::root()).is_some() || tools.canonical(EXECUTE.name).is_some();
+    (!is_off && !is_there).then_some(
+        "commands run in a folder of this machine, and the files of this session are in none: they are in a \
+         store, or laid over the shared files for a user",
+    )
 }
 
 /// Whether a feature said that it may contribute the tool.

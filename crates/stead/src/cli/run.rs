@@ -8,6 +8,7 @@ use super::open_agent::{open_agent, session_id, with_session_agent};
 use super::passed_over::warn_passed_over;
 use super::print::errln;
 use super::run_client::RunClient;
+use super::sessions_elsewhere::look_for_hidden_sessions;
 use std::io::Read;
 use std::process::ExitCode;
 use stead::core::{
@@ -45,6 +46,7 @@ pub(crate) async fn run(
     };
     let agent = open_agent(common, env, model_use).await?;
     warn_passed_over(&agent);
+    look_for_hidden_sessions(common, env, &agent, args.session.as_deref().map(|_| &id)).await?;
     let mut changes = args.turn.session_changes();
     if args.plan {
         changes.push(SetEntry {

@@ -20,6 +20,7 @@ use crate::cli::memory::background;
 use crate::cli::open_agent::{open_agent, session_id, with_session_agent};
 use crate::cli::passed_over::passed_over;
 use crate::cli::print::{errln, outln};
+use crate::cli::sessions_elsewhere::look_for_hidden_sessions;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use runs::{SendPurpose, SentCommand};
 use sessions::{load_session, session_info};
@@ -91,7 +92,10 @@ impl<'a> App<'a> {
             None => ModelUse::Required,
         };
         let agent = open_agent(common, env, model_use).await?;
-        let view = load_session(&agent, session_id(args.session.as_deref())?).await?;
+        let id = session_id(args.session.as_deref())?;
+        let named = args.session.as_deref().map(|_| &id);
+        look_for_hidden_sessions(common, env, &agent, named).await?;
+        let view = load_session(&agent, id).await?;
         if view.state().session.is_none() {
             agent.check_model()?;
         }
