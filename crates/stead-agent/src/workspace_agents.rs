@@ -109,7 +109,8 @@ impl WorkspaceAgents {
         let workspace = &self.parts.workspace;
         let own = match &workspace.definition.paths.subagents {
             Some(folder) => {
-                let own = crate::features::user_folder(owner, &**files).await;
+                let own =
+                    crate::features::user_folder(&workspace.definition, owner, &**files).await;
                 own.and_then(|own: VPath| own.join(folder.as_str()).ok())
             }
             None => None,

@@ -109,7 +109,10 @@ async fn open_bare_target(
         }
         FilesystemMode::Store => {
             let store = connect_store(
-                StorePathBase::Workspace(dir),
+                StorePathBase::Workspace {
+                    dir,
+                    home: &workspace.definition.home(),
+                },
                 settings.url.as_deref().unwrap_or_default(),
             )
             .await?;

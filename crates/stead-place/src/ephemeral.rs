@@ -135,6 +135,10 @@ impl Place for EphemeralPlace {
         self.files.kind()
     }
 
+    fn notices(&self) -> &[String] {
+        self.files.notices()
+    }
+
     fn describe(&self) -> String {
         format!("{}; sessions end with the process", self.files.describe())
     }

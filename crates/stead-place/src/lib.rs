@@ -28,6 +28,7 @@
 //!
 //! Effects: none here; its modules open folders of the local disk and connect to stores.
 
+mod earlier_state;
 mod ephemeral;
 mod error;
 mod local;
@@ -39,9 +40,10 @@ mod store;
 mod store_url;
 mod template;
 
+pub use earlier_state::{LocalSessions, local_sessions};
 pub use ephemeral::EphemeralPlace;
 pub use error::PlaceError;
-pub use local::LocalPlace;
+pub use local::{HOME_GITIGNORE, LocalPlace};
 pub use open::{
     DefaultDir, PlaceSettings, SessionPersistence, SurroundingProject, open_place, open_store_place,
 };

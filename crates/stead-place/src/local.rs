@@ -14,8 +14,8 @@ use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId, TenantId};
 use stead_search::{IndexCache, LazyIndex};
 use stead_store::{
-    Disk, FencingToken, FileLineLog, FileSessions, FileStore, FileUndoLog, LineLog, SessionInbox,
-    Sessions, Space, UndoLog, folder_name,
+    Disk, FencingToken, FileLineLog, FileSessions, FileStore, FileUndoLog, IgnoredDir, LineLog,
+    SessionInbox, Sessions, Space, UndoLog, folder_name,
 };
 use stead_vfs::{DefaultDirVfs, Frozen, LocalVfs, Overlay, Routes, Scoped, VPath, Vfs, VfsError};
 
@@ -38,12 +38,15 @@ pub struct LocalPlace {
     private_paths: Vec<&'static str>,
     /// The folder for new files outside the known ones.
     default_dir: Option<DefaultDir>,
+    /// The folder in which everything of the agent lies, and with it the folders of users.
+    home: VPath,
     /// The folder below which the runtime state of the default owner lies.
     runtime: PathBuf,
     /// The usage log, if it does not lie with the runtime state.
     usage: Option<PathBuf>,
     owners: OwnerCache,
     indexes: IndexCache,
+    notices: Vec<String>,
 }
 
 impl LocalPlace {
@@ -58,6 +61,7 @@ impl LocalPlace {
                 .fold(settings.dir.clone(), |dir, name| dir.join(name))
         };
         let runtime = below(&settings.runtime);
+        let disk = home_disk(settings, disk);
         Ok(Self {
             dir: settings.dir.clone(),
             root: LocalVfs::open(&settings.dir, disk.clone())?,
@@ -69,6 +73,8 @@ impl LocalPlace {
             usage: settings.usage.as_ref().map(below),
             owners: OwnerCache::default(),
             indexes: IndexCache::default(),
+            notices: Vec::new(),
+            home: settings.home.clone(),
             runtime,
             agent: settings.agent.clone(),
             disk,
@@ -98,6 +104,11 @@ impl LocalPlace {
         }
     }
 
+    /// Adds what a person should be told about opening the place.
+    pub fn with_notices(self, notices: Vec<String>) -> Self {
+        Self { notices, ..self }
+    }
+
     /// Names the folder of this machine in which the attached project lies, so that commands can
     /// run there.
     pub fn with_project_dir(self, dir: PathBuf) -> Self {
@@ -118,7 +129,7 @@ impl LocalPlace {
             None => Ok(Arc::new(self.root.clone())),
             Some(folder) => Ok(Arc::new(Scoped::new(
                 Arc::new(self.root.clone()),
-                VPath::parse(&folder)?,
+                self.home.join(&folder)?,
             ))),
         }
     }
@@ -146,7 +157,13 @@ impl LocalPlace {
 
     fn owner_runtime_dir(&self, owner: &Owner) -> PathBuf {
         self.owner_folder(owner)
-            .map_or_else(|| self.runtime.clone(), |folder| self.dir.join(folder))
+            .map_or_else(|| self.runtime.clone(), |folder| self.state_dir_in(&folder))
+    }
+
+    /// Returns the folder of the runtime state in the folder of an owner or a tenant.
+    fn state_dir_in(&self, folder: &str) -> PathBuf {
+        let home = Path::new(self.home.as_str());
+        self.dir.join(home).join(folder).join(home)
     }
 
     /// Returns the sessions and the state below `folder`.
@@ -185,12 +202,27 @@ impl LocalPlace {
         let Some(folder) = self.overlay_folder(owner, session) else {
             return Ok(Arc::new(self.root.clone()));
         };
-        let upper = Scoped::new(Arc::new(self.root.clone()), VPath::parse(&folder)?);
+        let upper = Scoped::new(Arc::new(self.root.clone()), self.home.join(&folder)?);
         Ok(Arc::new(Overlay::new(
             Arc::new(upper),
-            template_of(Arc::new(self.root.clone()), &self.private_paths),
+            template_of(Arc::new(self.root.clone()), &self.home, &self.private_paths),
         )))
     }
+}
+
+/// The `.gitignore` of a folder in which everything of an agent lies. It covers the settings too: a run
+/// must not change what git shows, and the file itself would show.
+pub const HOME_GITIGNORE: &str = "# Everything here belongs to Stead, and runs write conversations and memory: git ignores all of it.\n\
+     # To share settings, add them once with `git add -f .stead/agent.yaml`.\n*\n";
+
+/// Returns the disk for a place. Where everything of the agent lies in a folder of its own, git ignores
+/// that folder from its creation on.
+pub(crate) fn home_disk(settings: &PlaceSettings, disk: Arc<dyn Disk>) -> Arc<dyn Disk> {
+    if settings.home.is_root() {
+        return disk;
+    }
+    let home = settings.dir.join(settings.home.as_str());
+    Arc::new(IgnoredDir::new(disk, home, HOME_GITIGNORE))
 }
 
 /// Returns the name of the folder that all users of a tenant share. No user has an empty name, so
@@ -262,7 +294,7 @@ impl Place for LocalPlace {
         let folder = if *tenant == TenantId::default() {
             self.runtime.clone()
         } else {
-            self.dir.join(tenant_folder(tenant))
+            self.state_dir_in(&tenant_folder(tenant))
         };
         OwnerState {
             store: self.stores_in(&folder).state,
@@ -295,7 +327,7 @@ impl Place for LocalPlace {
         };
         let path = match &self.usage {
             _ if owner.tenant != TenantId::default() => {
-                of_agent(&self.dir.join(tenant_folder(&owner.tenant)))
+                of_agent(&self.state_dir_in(&tenant_folder(&owner.tenant)))
             }
             Some(usage) => usage.clone(),
             None => of_agent(&self.runtime),
@@ -313,6 +345,10 @@ impl Place for LocalPlace {
 
     fn kind(&self) -> PlaceKind {
         PlaceKind::Local
+    }
+
+    fn notices(&self) -> &[String] {
+        &self.notices
     }
 
     fn describe(&self) -> String {

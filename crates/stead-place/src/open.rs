@@ -2,6 +2,7 @@
 //!
 //! Effects: looks at folders of the local disk and opens them, and connects to stores.
 
+use crate::earlier_state::adopt_earlier_state;
 use crate::store_url::{StorePathBase, connect_store};
 use crate::template::hide_paths;
 use crate::{
@@ -27,6 +28,8 @@ pub struct PlaceSettings {
     pub session_store: Option<String>,
     /// The files of the workspace: the template of a store.
     pub template: Arc<dyn Vfs>,
+    /// The folder in which everything of the agent lies; the root if the whole tree is the agent's.
+    pub home: VPath,
     /// Patterns of paths that belong to one owner and are not part of the template.
     pub private_paths: Vec<&'static str>,
     /// The folder below which `agents/<id>/` holds runtime state.
@@ -82,6 +85,7 @@ impl PlaceSettings {
             filesystem: FilesystemSettings::default(),
             session_store: None,
             template: Arc::new(StoreVfs::in_memory()),
+            home: VPath::root(),
             private_paths: Vec::new(),
             runtime: VPath::root(),
             default_dir: None,
@@ -102,7 +106,8 @@ pub async fn open_place(
     let place: Arc<dyn Place> = match settings.filesystem.mode {
         FilesystemMode::Local => {
             let disk = Arc::new(OsDisk);
-            let place = LocalPlace::open(settings, disk, redactor.clone())?;
+            let notices = adopt_earlier_state(settings, disk.clone())?;
+            let place = LocalPlace::open(settings, disk, redactor.clone())?.with_notices(notices);
             Arc::new(attach_project(place, settings)?)
         }
         FilesystemMode::Store => Arc::new(open_store_place(settings, redactor.clone()).await?),
@@ -124,7 +129,10 @@ pub async fn open_store_place(
     settings: &PlaceSettings,
     redactor: Redactor,
 ) -> Result<StorePlace, PlaceError> {
-    let base = StorePathBase::Workspace(&settings.dir);
+    let base = StorePathBase::Workspace {
+        dir: &settings.dir,
+        home: &settings.home,
+    };
     let url = settings.filesystem.url.as_deref().unwrap_or_default();
     let store = connect_store(base, url).await?;
     let sessions = match &settings.session_store {
@@ -140,7 +148,7 @@ pub async fn open_store_place(
         redactor,
     )?;
     Ok(place
-        .with_private_paths(&settings.private_paths)
+        .with_private_paths(&settings.home, &settings.private_paths)
         .with_cache(settings.cache.clone()))
 }
 

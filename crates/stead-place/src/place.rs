@@ -69,6 +69,11 @@ pub trait Place: Debug + Send + Sync {
     /// Returns the kind of place.
     fn kind(&self) -> PlaceKind;
 
+    /// Returns what a person should be told about opening the place, such as state that was moved.
+    fn notices(&self) -> &[String] {
+        &[]
+    }
+
     /// Describes the place for people: its kind and its address.
     fn describe(&self) -> String;
 }

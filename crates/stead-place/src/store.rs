@@ -61,7 +61,7 @@ impl StorePlace {
         Ok(Self {
             store,
             sessions,
-            template: template_of(local.clone(), &[]),
+            template: template_of(local.clone(), &VPath::root(), &[]),
             local,
             agent,
             scope,
@@ -72,10 +72,11 @@ impl StorePlace {
         })
     }
 
-    /// Hides the paths of the local folder that `patterns` cover: they belong to one owner.
-    pub fn with_private_paths(self, patterns: &[&str]) -> Self {
+    /// Hides the paths of the local folder that belong to one owner: those that `patterns` cover, and
+    /// state and users below `home`, the folder in which everything of the agent lies.
+    pub fn with_private_paths(self, home: &VPath, patterns: &[&str]) -> Self {
         Self {
-            template: template_of(self.local.clone(), patterns),
+            template: template_of(self.local.clone(), home, patterns),
             ..self
         }
     }

@@ -6,14 +6,20 @@ use crate::PlaceError;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use stead_store::{Store, connect};
+use stead_vfs::VPath;
 
 /// The folder from which the path of a file store is resolved, if it is relative.
 #[derive(Debug, Clone, Copy)]
 pub enum StorePathBase<'a> {
     /// The current folder.
     CurrentDir,
-    /// The workspace in this folder. A store inside it must lie where the agent cannot change it.
-    Workspace(&'a Path),
+    /// A workspace. A store inside it must lie where the agent cannot change it.
+    Workspace {
+        /// The folder of the workspace.
+        dir: &'a Path,
+        /// The folder below it in which everything of the agent lies.
+        home: &'a VPath,
+    },
 }
 
 impl StorePathBase<'_> {
@@ -26,13 +32,13 @@ impl StorePathBase<'_> {
         let is_file = !path.as_os_str().is_empty() && rest != ":memory:";
         is_file.then(|| match self {
             Self::CurrentDir => path.to_owned(),
-            Self::Workspace(dir) => dir.join(path),
+            Self::Workspace { dir, .. } => dir.join(path),
         })
     }
 }
 
-/// Connects to the store at `url`. A file store inside the workspace must lie under `agents/`, where
-/// the agent cannot change it.
+/// Connects to the store at `url`. A file store inside the workspace must lie under `agents/` in the
+/// folder of the agent, where the agent cannot change it.
 pub async fn connect_store(
     base: StorePathBase<'_>,
     url: &str,
@@ -41,19 +47,29 @@ pub async fn connect_store(
         return Ok(connect(url).await?);
     };
     let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
-    if let StorePathBase::Workspace(dir) = base
+    if let StorePathBase::Workspace { dir, home } = base
         && let Some(below) = relative_to(dir, &file)
-        && (!below.starts_with("agents") || below.components().count() < 2)
+        && let Some(wrong) = outside_state(&below, home)
     {
         let hint = format!(
-            "{scheme}:agents/{}",
+            "{scheme}:{wrong}/{}",
             file.file_name().unwrap_or_default().display()
         );
         return Err(PlaceError::Settings(format!(
-            "{url}: a store inside the workspace must lie under agents/, where the agent cannot change it; use {hint}"
+            "{url}: a store inside the workspace must lie under {wrong}/, where the agent cannot change it; use {hint}"
         )));
     }
     Ok(connect(&format!("{scheme}:{}", file.display())).await?)
+}
+
+/// Returns the folder of the state, if a file at `below` in the workspace does not lie in it.
+fn outside_state(below: &Path, home: &VPath) -> Option<String> {
+    let state = match home.is_root() {
+        true => "agents".to_owned(),
+        false => format!("{home}/agents"),
+    };
+    let inside = below.starts_with(&state) && below != Path::new(&state);
+    (!inside).then_some(state)
 }
 
 /// Returns the path of `file` relative to `dir` if it lies in it, with links and dots resolved.

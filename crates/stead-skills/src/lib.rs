@@ -18,6 +18,7 @@
 //!     origin: SkillOrigin::Workspace,
 //!     files,
 //!     root: VPath::parse("skills")?,
+//!     except: Vec::new(),
 //!     flavor: SkillFlavor::Standard,
 //! };
 //! let catalogue = SkillLibrary::default().catalogue(&[layer]).await;

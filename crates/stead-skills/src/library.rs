@@ -324,6 +324,9 @@ impl SkillScan<'_> {
             let Ok(path) = dir.join(&entry.name) else {
                 continue;
             };
+            if self.layer.except.contains(&path) {
+                continue;
+            }
             if entry.link && !self.is_new_link_target(&path).await {
                 continue;
             }

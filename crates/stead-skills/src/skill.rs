@@ -84,6 +84,8 @@ pub struct SkillLayer {
     pub files: Arc<dyn Vfs>,
     /// The directory that holds the directories of the skills. It need not exist.
     pub root: VPath,
+    /// Directories below it that are layers of their own.
+    pub except: Vec<VPath>,
     /// The rules that its skills follow.
     pub flavor: SkillFlavor,
 }

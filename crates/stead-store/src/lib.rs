@@ -39,6 +39,7 @@ mod contract;
 mod disk;
 mod error;
 mod file_store;
+mod ignored_dir;
 mod inbox;
 mod jobs;
 mod line_log;
@@ -60,6 +61,7 @@ pub use contract::{
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;
 pub use file_store::FileStore;
+pub use ignored_dir::IgnoredDir;
 pub use inbox::{
     InboxError, InboxRow, InputOutcome, InputStatus, Inserted, MAX_INPUT_KEY_BYTES,
     MAX_WAITING_INPUTS, REMEMBERED_INPUTS, SessionInbox,
@@ -70,8 +72,8 @@ pub use memory_store::MemoryStore;
 pub use redis::RedisStore;
 pub use sessions::{
     CursorError, FileSessions, Holder, ImportOutcome, JournalEnd, JournalWriter, LockWait,
-    OpenedSession, PageCursor, PageRequest, Position, ProcessIdentity, SessionPage, SessionSummary,
-    Sessions, StoreSessions, TornTail,
+    MovedAgents, OpenedSession, PageCursor, PageRequest, Position, ProcessIdentity, SessionPage,
+    SessionSummary, Sessions, StoreSessions, TornTail, agents_in, move_agents,
 };
 pub use sql::SqlStore;
 pub use undo_log::{FileUndoLog, LoggedRun, PreImage, RunKey, StoreUndoLog, UndoLog};

@@ -62,6 +62,7 @@ mod scoped;
 mod search;
 mod store;
 mod traced;
+mod unlisted;
 mod vfs;
 mod walk;
 
@@ -83,6 +84,7 @@ pub use search::{
 };
 pub use store::StoreVfs;
 pub use traced::{ReadTrace, Traced};
+pub use unlisted::Unlisted;
 pub use vfs::{
     ContentHash, DirEntry, Expect, FileKind, ReadRange, Stat, Version, Vfs, VfsError, Walk,
 };

@@ -31,6 +31,8 @@ mod rights;
 mod server_backends;
 #[path = "all/symlink_races.rs"]
 mod symlink_races;
+#[path = "all/unlisted.rs"]
+mod unlisted;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;

@@ -8,6 +8,7 @@ use crate::{
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use stead_core::Owner;
 use stead_skills::SkillFlavor;
 use stead_vfs::{Protected, VPath};
 
@@ -93,6 +94,19 @@ pub struct WorkspacePaths {
     pub default_dir: Option<VPath>,
     /// The protected paths.
     pub protected: Protected,
+}
+
+impl WorkspacePaths {
+    /// Returns the paths that hold the running state in the tree of `owner`: journals, queues, usage,
+    /// offloaded texts and the like. Listings and searches leave them out.
+    pub fn running_state(&self, owner: &Owner) -> Vec<VPath> {
+        let agents = |folder: &VPath| folder.join("agents").ok();
+        // The tree of a user has the state of the user at its root.
+        let of_user = (*owner != Owner::default()).then(VPath::root);
+        let state = [agents(&self.runtime), of_user.as_ref().and_then(agents)];
+        let others = [&self.usage, &self.conversations].into_iter().flatten();
+        state.into_iter().flatten().chain(others.cloned()).collect()
+    }
 }
 
 /// A file that is shown whole.
@@ -212,6 +226,12 @@ pub struct SettingOrigin {
 }
 
 impl Definition {
+    /// Returns the folder in which everything of the agent lies; the root if the whole tree is the
+    /// agent's.
+    pub fn home(&self) -> VPath {
+        VPath::parse(self.layout.def().home_dir).unwrap_or(VPath::root())
+    }
+
     /// Whether facts are extracted after each run: the setting, or the default of the layout.
     pub fn memory_flush_enabled(&self) -> bool {
         let by_layout = self.layout.def().memory_flush;

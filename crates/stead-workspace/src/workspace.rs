@@ -382,6 +382,7 @@ impl Workspace {
             filesystem: config.filesystem.clone(),
             session_store: config.sessions.url.clone(),
             template: self.files.clone(),
+            home: self.definition.home(),
             private_paths: Layout::private_paths(),
             runtime: paths.runtime.clone(),
             default_dir: paths.default_dir.clone().map(|dir| DefaultDir {
@@ -654,6 +655,7 @@ impl Workspace {
             origin: layer,
             files: files.clone(),
             root,
+            except: Vec::new(),
             flavor,
         };
         let mut layers = Vec::new();
@@ -678,10 +680,13 @@ impl Workspace {
             )
         }));
         layers.extend(self.library.repositories(trees.installed).await?);
+        // A folder of own skills may contain those of installed sources, which are layers above.
+        let installed: Vec<VPath> = layers.iter().map(|layer| layer.root.clone()).collect();
         let own = tree.skills.iter().cloned();
-        layers.extend(
-            own.map(|folder| layer(SkillOrigin::Workspace, trees.shared, folder, tree.flavor)),
-        );
+        layers.extend(own.map(|folder| SkillLayer {
+            except: installed.clone(),
+            ..layer(SkillOrigin::Workspace, trees.shared, folder, tree.flavor)
+        }));
         layers.extend(
             trees
                 .owner_dirs

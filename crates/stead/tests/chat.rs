@@ -18,15 +18,18 @@ use stead_testkit::{FakeModel, Pty, hang, reply};
 use tempfile::TempDir;
 
 const DEADLINE: Duration = Duration::from_secs(20);
+/// The time after a question has appeared in which keys are text, and a little more.
+const READING_TIME: Duration = Duration::from_millis(700);
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
 const CTRL_O: &str = "\x0f";
 /// What a terminal gets when the alternate screen is left.
 const LEAVE_ALTERNATE_SCREEN: &str = "\x1b[?1049l";
 
-/// A workspace with these files.
+/// A folder that is an agent, with these files.
 fn workspace(files: &[(&str, &str)]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("agent.yaml"), "{}\n").unwrap();
     for (path, content) in files {
         let path = dir.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -245,12 +248,16 @@ fn a_key_allows_calls_for_good_and_another_parks_them() {
     let pty = chat(dir.path(), script);
     pty.send("write\r");
     pty.wait_for("+++ b/docs/a.txt", DEADLINE);
-    pty.wait_for("a always (in docs/)", DEADLINE);
-    pty.send("a");
+    pty.wait_for("A always (in docs/)", DEADLINE);
+    std::thread::sleep(READING_TIME);
+    pty.send("A");
+    pty.wait_for("allow write_file in docs/ for good?", DEADLINE);
+    pty.send("y");
     pty.wait_for("Both written.", DEADLINE);
     pty.wait_gone("step", DEADLINE);
     pty.send("edit\r");
     pty.wait_for("+bye", DEADLINE);
+    std::thread::sleep(READING_TIME);
     pty.send("l");
     pty.wait_for("parked", DEADLINE);
     pty.wait_gone("step", DEADLINE);
@@ -267,11 +274,12 @@ fn a_call_that_asks_is_answered_with_one_key() {
     let script = "- calls: [{tool: write_file, args: {file_path: a.txt, content: hello}}]\n\
                   - text: Written.\n\
                   - calls: [{tool: write_file, args: {file_path: b.txt, content: hello}}]\n\
-                  - text: Not written.\n";
+                  - expect: {tool_result_contains: not there}\n  text: Not written.\n";
     let pty = chat(dir.path(), script);
     pty.send("write\r");
-    pty.wait_for("y yes · n no · a always", DEADLINE);
+    pty.wait_for("y yes · n no · A always", DEADLINE);
     assert!(!dir.path().join("a.txt").exists());
+    std::thread::sleep(READING_TIME);
     pty.send("y");
     pty.wait_for("Written.", DEADLINE);
     pty.wait_for("✓ write_file a.txt", DEADLINE);
@@ -282,7 +290,11 @@ fn a_call_that_asks_is_answered_with_one_key() {
     );
     pty.send("again\r");
     pty.wait_for("allow write_file b.txt?", DEADLINE);
+    std::thread::sleep(READING_TIME);
     pty.send("n");
+    pty.wait_for("no: write why", DEADLINE);
+    pty.send("not there\r");
+    pty.wait_for("no: not there", DEADLINE);
     pty.wait_for("Not written.", DEADLINE);
     pty.wait_for("⊘ write_file b.txt", DEADLINE);
     assert!(!dir.path().join("b.txt").exists());
@@ -350,4 +362,25 @@ fn agent(dir: &Path) -> String {
         .file_name()
         .into_string()
         .unwrap()
+}
+
+#[test]
+fn a_sentence_in_which_a_question_appears_allows_nothing() {
+    let dir = workspace(&[("agent.yaml", "approvals: {write_file: true}\n")]);
+    let script = "- calls: [{tool: write_file, args: {file_path: a.txt, content: hello}}]\n\
+                  - text: Done.\n";
+    let pty = chat(dir.path(), script);
+    pty.send("write\r");
+    pty.wait_for("allow write_file a.txt?", DEADLINE);
+    std::thread::sleep(READING_TIME);
+    pty.send("actually do not write that");
+    pty.wait_for("› actually do not write that", DEADLINE);
+    pty.wait_for("allow write_file a.txt?", DEADLINE);
+    assert!(!dir.path().join("a.txt").exists());
+    // Ctrl-C cancels the run.
+    pty.send(CTRL_C);
+    pty.wait_gone("allow write_file", DEADLINE);
+    assert!(!dir.path().join("a.txt").exists());
+    pty.send("\x15");
+    leave(pty, CTRL_D);
 }

@@ -40,10 +40,14 @@ mod places;
 mod plan_mode;
 #[path = "cli/profiles.rs"]
 mod profiles;
+#[path = "cli/projects.rs"]
+mod projects;
 #[path = "cli/run_output.rs"]
 mod run_output;
 #[path = "cli/screens.rs"]
 mod screens;
+#[path = "cli/searches.rs"]
+mod searches;
 #[path = "cli/secrets.rs"]
 mod secrets;
 #[path = "cli/session_locks.rs"]

@@ -170,14 +170,18 @@ impl TurnCx<'_> {
 /// Returns the folder `<userId>/` if it contains only a user's own versions of workspace files. An
 /// ordinary folder that happens to have the name of a user does not count, and the default owner has
 /// none.
-pub async fn user_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
-    let (folder, others) = inspect_user_folder(owner, files).await?;
+pub async fn user_folder(definition: &Definition, owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
+    let (folder, others) = inspect_user_folder(definition, owner, files).await?;
     others.is_empty().then_some(folder)
 }
 
 /// Returns the folder with the name of the user, if there is one and it may be theirs, and the names
 /// in it that are no versions of workspace files and therefore keep it from being used.
-pub async fn inspect_user_folder(owner: &Owner, files: &dyn Vfs) -> Option<(VPath, Vec<String>)> {
+pub async fn inspect_user_folder(
+    definition: &Definition,
+    owner: &Owner,
+    files: &dyn Vfs,
+) -> Option<(VPath, Vec<String>)> {
     /// What the folder of a user may contain: overrides, and AgentScope's files at run time.
     const ALLOWED: [&str; 9] = [
         "AGENTS.md",
@@ -210,7 +214,9 @@ pub async fn inspect_user_folder(owner: &Owner, files: &dyn Vfs) -> Option<(VPat
     let folder = VPath::parse(user)
         .ok()
         .filter(|path| path.as_str() == user && path.parts().count() == 1)?;
-    let is_eligible = *owner != Owner::default() && !user.starts_with(['.', '@']);
+    // In an ordinary project, a folder with the name of a user is the project's.
+    let is_eligible =
+        definition.home().is_root() && *owner != Owner::default() && !user.starts_with(['.', '@']);
     if !is_eligible || RESERVED.iter().any(|part| part.eq_ignore_ascii_case(user)) {
         return None;
     }

@@ -12,10 +12,12 @@ use std::sync::Arc;
 use stead_core::ToolSpec;
 use stead_model::Params;
 use stead_store::FencingToken;
+use stead_tools::builtin::EXECUTE;
 use stead_tools::{FolderResolver, Registry, Tool};
-use stead_vfs::Vfs;
+use stead_vfs::{VPath, Vfs};
 use stead_workspace::{
-    Prompt, ResolvedProfile, Section, Surface, ToolLists, UnknownTools, section_order,
+    FeatureSwitch, Prompt, ResolvedProfile, Section, Surface, ToolLists, UnknownTools,
+    section_order,
 };
 
 /// The system prompt, tools and request parameters of one turn.
@@ -64,7 +66,7 @@ impl TurnSetup {
             unguarded_files: &unguarded,
             owner,
             subagents: Some(session.subagents()),
-            user_folder: user_folder(owner, &*files).await,
+            user_folder: user_folder(&workspace.definition, owner, &*files).await,
             session: session.id(),
             agent: workspace.config().agent_id(),
             working_folder: &agent.parts.working_folder,
@@ -157,8 +159,8 @@ fn today(timezone: Option<&str>) -> String {
     there.strftime("%Y-%m-%d").to_string()
 }
 
-/// Returns the tools that the model's profile excludes, by canonical name, with the reason. Tools
-/// that are not registered are included.
+/// Returns the tools that the model's profile excludes, and commands where there is no folder to run
+/// them in, by canonical name, with the reason. Tools that are not registered are included.
 fn excluded_tools(tools: &Registry, cx: &TurnCx<'_>) -> BTreeMap<String, String> {
     let profile = cx.profile;
     let specs = tools.specs();
@@ -179,7 +181,27 @@ fn excluded_tools(tools: &Registry, cx: &TurnCx<'_>) -> BTreeMap<String, String>
         .iter()
         .chain(&profile.profile.exclude)
         .filter_map(of_name);
-    elsewhere.chain(specs.iter().filter_map(of_spec)).collect()
+    let commands = without_folder(tools, cx);
+    let commands = commands.map(|why| (EXECUTE.name.to_owned(), why.to_owned()));
+    elsewhere
+        .chain(specs.iter().filter_map(of_spec))
+        .chain(commands)
+        .collect()
+}
+
+/// Returns why commands are missing, if it is because the files are in no folder of this machine.
+fn without_folder(tools: &Registry, cx: &TurnCx<'_>) -> Option<&'static str> {
+    let is_off = cx
+        .definition()
+        .config
+        .disable
+        .contains(FeatureSwitch::Shell);
+    let is_there =
+        (cx.folders)(&VPath::root()).is_some() || tools.canonical(EXECUTE.name).is_some();
+    (!is_off && !is_there).then_some(
+        "commands run in a folder of this machine, and the files of this session are in none: they are in a \
+         store, or laid over the shared files for a user",
+    )
 }
 
 /// Whether a feature said that it may contribute the tool.

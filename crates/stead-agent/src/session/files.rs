@@ -7,14 +7,15 @@ use super::acting_agent::ActingAgent;
 use std::sync::Arc;
 use stead_core::{ChildFiles, Owner, RunId, SessionId, SubagentOrigin};
 use stead_store::{FencingToken, RunKey};
-use stead_vfs::{Frozen, Guarded, Overlay, Recorded, Scoped, VPath, Vfs};
+use stead_vfs::{Frozen, Guarded, Overlay, Recorded, Scoped, Unlisted, VPath, Vfs};
 
 /// The files of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct RunFiles {
     /// The files of the session.
     pub(crate) session: Arc<dyn Vfs>,
-    /// The same for tools: rules are enforced, and nothing can be written in plan mode.
+    /// The same for tools: rules are enforced, running state is not listed, and nothing can be written
+    /// in plan mode.
     pub(crate) tools: Arc<dyn Vfs>,
 }
 
@@ -34,8 +35,10 @@ impl RunFiles {
             let changes = session.agent().place().changes(&session.owner);
             tools = Arc::new(Recorded::new(tools, changes, key));
         }
-        let rules = session.agent().workspace().rules.clone();
-        tools = Arc::new(Guarded::new(tools, rules));
+        let workspace = session.agent().workspace();
+        tools = Arc::new(Guarded::new(tools, workspace.rules.clone()));
+        let state = workspace.definition.paths.running_state(&session.owner);
+        tools = Arc::new(Unlisted::new(tools, state));
         tools = Arc::new(Frozen::new(tools, session.freeze.clone()));
         Self {
             session: files,

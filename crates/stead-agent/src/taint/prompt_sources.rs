@@ -169,7 +169,7 @@ mod tests {
     #[tokio::test]
     async fn only_changes_of_prompt_sources_are_reported() {
         let files = std::sync::Arc::new(stead_vfs::StoreVfs::in_memory());
-        let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
+        let workspace = Workspace::open(files, &home_options(), &|_| None)
             .await
             .unwrap();
         assert_eq!(workspace.config(), &AgentConfig::default());
@@ -229,7 +229,7 @@ mod tests {
     #[tokio::test]
     async fn commands_that_plainly_name_prompt_sources_are_noticed() {
         let files = std::sync::Arc::new(stead_vfs::StoreVfs::in_memory());
-        let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
+        let workspace = Workspace::open(files, &home_options(), &|_| None)
             .await
             .unwrap();
         let sources = PromptSources::new(&workspace.definition.paths);
@@ -267,5 +267,13 @@ mod tests {
         let script = "python3 -c \"open('MEMORY.md', 'w')\"";
         let named = super::super::command_paths::named_paths(script, ".");
         assert!(sources.first_named(&named).is_some());
+    }
+
+    /// Options for a folder that is an agent, whatever its files.
+    fn home_options() -> OpenOptions {
+        OpenOptions {
+            layout: Some(stead_workspace::Layout::Stead),
+            ..OpenOptions::default()
+        }
     }
 }

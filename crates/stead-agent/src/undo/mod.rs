@@ -6,6 +6,7 @@
 //!
 //! Effects: reads the journal, and reads and writes the undo log and files of the workspace.
 
+mod commands;
 mod plan;
 
 pub use plan::{UndoAction, UndoObstacle, UndoPlan, UndoStep};

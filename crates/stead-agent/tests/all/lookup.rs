@@ -603,7 +603,7 @@ async fn answers(
     let owner = Owner::default();
     let outside = SessionId::sessionless();
     let files = Arc::new(LocalVfs::open(folder, Arc::new(OsDisk)).unwrap());
-    let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
+    let workspace = Workspace::open(files, &home_options(), &|_| None)
         .await
         .unwrap();
     let tree = place.files(&owner, &outside, None);
@@ -733,7 +733,7 @@ fn owners_and_sessions_with_files_of_their_own_find_only_theirs() {
             IsolationScope::Session,
         ));
         let files = Arc::new(LocalVfs::open(folder.path(), Arc::new(OsDisk)).unwrap());
-        let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
+        let mut workspace = Workspace::open(files, &home_options(), &|_| None)
             .await
             .unwrap();
         workspace.definition.config.filesystem.scope = IsolationScope::Session;
@@ -840,4 +840,12 @@ fn an_embedding_endpoint_finds_what_means_the_same_and_its_silence_is_told() {
             "{alone}"
         );
     });
+}
+
+/// Options for a folder that is an agent, whatever its files.
+fn home_options() -> OpenOptions {
+    OpenOptions {
+        layout: Some(stead_workspace::Layout::Stead),
+        ..OpenOptions::default()
+    }
 }

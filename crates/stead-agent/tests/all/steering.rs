@@ -527,6 +527,7 @@ fn what_was_said_is_told_to_listeners_and_guarded_like_an_input() {
         block_on(async {
             let model = model(&server, FakeWire::Messages);
             let agent = Agent::builder()
+                .layout(stead_workspace::Layout::Stead)
                 .workspace(dir.path())
                 .model_arc(model)
                 .build()

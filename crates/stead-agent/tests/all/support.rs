@@ -15,7 +15,7 @@ use stead_sandbox::{Host, Sandbox};
 use stead_store::{Disk, OsDisk};
 use stead_testkit::{FakeModel, FakeWire};
 use stead_tools::{CallPlan, Output, PlanError, Tool, ToolCx, ToolError};
-use stead_workspace::{FeatureSwitch, ModelUse, OpenOptions};
+use stead_workspace::{FeatureSwitch, Layout, ModelUse, OpenOptions};
 
 /// Longer than any of these tests may take; a hang becomes a failure.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
@@ -142,7 +142,25 @@ async fn agent_of(
 
 /// A builder for an agent in `dir`, with nothing else set.
 pub(crate) fn builder(dir: &Path, model: Arc<dyn Model>) -> AgentBuilder {
-    Agent::builder().workspace(dir).model_arc(model)
+    let options = OpenOptions {
+        layout: home_layout(dir),
+        ..OpenOptions::default()
+    };
+    let builder = Agent::builder().workspace(dir).open_options(options);
+    builder.model_arc(model)
+}
+
+/// The stead layout, also for a folder without `agent.yaml`, unless the folder has another one.
+pub(crate) fn home_layout(dir: &Path) -> Option<Layout> {
+    const OTHER_MARKS: [&str; 5] = [
+        ".openharness",
+        ".deepagents",
+        ".mcp",
+        "agent/AGENT.md",
+        "agent.json",
+    ];
+    let is_other = OTHER_MARKS.iter().any(|mark| dir.join(mark).exists());
+    (!is_other).then_some(Layout::Stead)
 }
 
 /// The folder `dir` as the place of its agent, changed through `disk`.
@@ -152,6 +170,7 @@ pub(crate) async fn local_place(
     redactor: Redactor,
 ) -> Arc<dyn Place> {
     let options = OpenOptions {
+        layout: home_layout(dir),
         model_use: ModelUse::NotNeeded,
         ..OpenOptions::default()
     };

@@ -30,6 +30,7 @@ fn a_call_by_title_is_asked_about_denied_and_recorded_as_the_canonical_tool() {
             .map(str::to_owned)
             .into();
         let agent = Agent::builder()
+            .layout(stead_workspace::Layout::Stead)
             .workspace(dir.path())
             .model_arc(model(&server, FakeWire::Messages))
             .surface(Surface::Title)

@@ -422,6 +422,7 @@ fn context_files_go_from_the_root_down_to_the_working_folder() {
     put(dir.path(), "c/AGENTS.md", "Rules of c.");
     block_on(async {
         let agent = Agent::builder()
+            .layout(stead_workspace::Layout::Stead)
             .workspace(dir.path())
             .working_folder(stead_vfs::VPath::parse("a/b/deeper").unwrap())
             .model_of(ScriptedModel::parse("none", "- text: ok").unwrap())

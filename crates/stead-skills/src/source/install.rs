@@ -383,6 +383,7 @@ pub(crate) fn layers(files: &Arc<dyn Vfs>, manifest: &Manifest) -> Vec<SkillLaye
             origin: layer,
             files: files.clone(),
             root: source_dir(&source.name).ok()?,
+            except: Vec::new(),
             flavor: SkillFlavor::Standard,
         })
     };

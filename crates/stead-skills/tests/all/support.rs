@@ -74,6 +74,7 @@ pub(crate) fn layer(layer: SkillOrigin, files: &Arc<dyn Vfs>, root: &str) -> Ski
         origin: layer,
         files: files.clone(),
         root: path(root),
+        except: Vec::new(),
         flavor: SkillFlavor::Standard,
     }
 }

@@ -15,6 +15,7 @@ mod lock;
 mod page;
 mod pending_index;
 mod read_positions;
+mod relocate;
 mod snapshot;
 mod store;
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub(crate) use dirs::{make_dirs, modified_ms};
 pub use files::FileSessions;
 pub use holder::{Holder, ProcessIdentity};
 pub use page::{CursorError, PageCursor, PageRequest, SessionPage};
+pub use relocate::{MovedAgents, agents_in, move_agents};
 pub use store::StoreSessions;
 
 use crate::{FencingToken, StoreError};

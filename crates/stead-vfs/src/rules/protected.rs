@@ -34,6 +34,8 @@ pub struct Protected {
     runtime: &'static str,
     /// The folder of facts that wait for review; empty for none.
     quarantine: &'static str,
+    /// The folder in which the folders of users (`@@name`) lie; empty for the root.
+    users: &'static str,
 }
 
 /// What a tree with protected paths is.
@@ -74,7 +76,13 @@ impl Protected {
             tool_files: &[],
             runtime,
             quarantine: "",
+            users: "",
         }
+    }
+
+    /// Returns the folder below which the runtime state lies; empty for the root.
+    pub const fn runtime(&self) -> &'static str {
+        self.runtime
     }
 
     /// Adds the paths that decide what kind of workspace the tree is.
@@ -108,6 +116,11 @@ impl Protected {
     pub(crate) fn for_named_paths(self) -> Option<Self> {
         let tool_files: &[&[&str]] = &[];
         (!self.tool_files.is_empty()).then_some(Self { tool_files, ..self })
+    }
+
+    /// Sets the folder in which the folders of users lie.
+    pub const fn with_users_in(self, users: &'static str) -> Self {
+        Self { users, ..self }
     }
 
     /// Sets the folder of facts that wait for review.
@@ -207,7 +220,7 @@ impl Protected {
         if let Some((entry, _)) = SECRETS.iter().find(|(_, secret)| secret.is_in(names)) {
             return Some(Protection::Secret(entry));
         }
-        if let [first, ..] = names
+        if let Some([first, ..]) = below(self.users, names)
             && first.starts_with("@@")
         {
             return Some(Protection::Users);

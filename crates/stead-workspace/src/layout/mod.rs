@@ -14,6 +14,7 @@ mod deepagents_deploy;
 mod draft;
 mod openharness;
 mod openpaw;
+mod project;
 mod project_files;
 mod stead;
 mod subagents;
@@ -125,9 +126,9 @@ pub(crate) async fn load_profiles(draft: &mut Draft<'_>) {
         .for_each(|note| draft.note(note));
 }
 
-/// Returns the layout of a folder by its marks, or the stead layout if there are none.
+/// Returns the layout of a folder by its marks, or that of an ordinary project if there are none.
 pub async fn detect_layout(files: &dyn Vfs) -> Layout {
-    try_detect_layout(files).await.unwrap_or_default()
+    try_detect_layout(files).await.unwrap_or(Layout::UNMARKED)
 }
 
 /// Returns the layout of a folder by its marks, if there are any.

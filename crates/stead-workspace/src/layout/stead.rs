@@ -3,7 +3,7 @@
 //!
 //! Effects: reads files of the workspace.
 
-use super::project_files::{CLAUDE_FILE, SERVERS_FILE, load_project_files};
+use super::project_files::{SERVERS_FILE, load_project_files};
 use super::{
     BuiltInSurface, Draft, Layout, LayoutDef, LayoutMark, LoadCx, MarkRank, MarkStrength,
     Strictness, UnknownTools, subagents,
@@ -18,11 +18,11 @@ use stead_vfs::{Protected, VPath};
 
 /// The entry of the table of layouts.
 pub(super) static DEF: LayoutDef = LayoutDef {
-    marks: &[
-        LayoutMark::new("agent.yaml", MarkRank::Settings, MarkStrength::Strong),
-        LayoutMark::new("AGENTS.md", MarkRank::Persona, MarkStrength::Weak),
-        LayoutMark::new(CLAUDE_FILE, MarkRank::Persona, MarkStrength::Weak),
-    ],
+    marks: &[LayoutMark::new(
+        "agent.yaml",
+        MarkRank::Settings,
+        MarkStrength::Strong,
+    )],
     reserved: &["tools.json", ".stead", SERVERS_FILE],
     protected: PROTECTED,
     profiles_dir: PROFILES_DIR,
@@ -71,7 +71,7 @@ pub(super) fn configure_scaffold(
         return Err("channels come in a later version".to_owned());
     }
     match &choices.model {
-        Some(model) if file.path == "agent.yaml" => {
+        Some(model) if file.path.ends_with("agent.yaml") => {
             check_name(model).map_err(|error| error.to_string())?;
             Ok(format!("model: {model:?}\n\n{}", file.content))
         }
@@ -88,28 +88,47 @@ pub(super) enum Extras {
 
 /// Loads the settings, the subagents and the extras; everything else is read when it is needed.
 pub(super) async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>, extras: Extras) -> Draft<'a> {
-    let mut draft = Draft::new(layout, paths(layout), cx);
+    let parts = StandardParts {
+        settings: "agent.yaml",
+        subagents: "subagents",
+        hooks: "hooks",
+        extras,
+    };
+    load_standard(Draft::new(layout, paths(layout), cx), parts).await
+}
+
+/// Where the parts of a workspace lie that are read when it is opened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StandardParts {
+    pub(super) settings: &'static str,
+    pub(super) subagents: &'static str,
+    pub(super) hooks: &'static str,
+    pub(super) extras: Extras,
+}
+
+/// Loads the settings, the subagents and the extras from `parts`.
+pub(super) async fn load_standard<'a>(mut draft: Draft<'a>, parts: StandardParts) -> Draft<'a> {
     draft.load_dotenv(".env").await;
-    load_settings(&mut draft, "agent.yaml").await;
+    load_settings(&mut draft, parts.settings).await;
     add_configured_dirs(&mut draft).await;
     refuse_agent(&mut draft);
     if !draft.config.disable.contains(FeatureSwitch::Subagents) {
-        for spec in subagents::load_subagents(&mut draft, "subagents").await {
+        for spec in subagents::load_subagents(&mut draft, parts.subagents).await {
             draft.agents.insert(spec.name.clone(), spec);
         }
     }
-    match extras {
+    match parts.extras {
         Extras::Loaded => {
             load_project_files(&mut draft).await;
-            load_hooks(&mut draft).await;
+            load_hooks(&mut draft, parts.hooks).await;
         }
         Extras::Ignored => {}
     }
     draft
 }
 
-/// Loads `hooks/`.
-async fn load_hooks(draft: &mut Draft<'_>) {
+/// Loads the hooks in a folder.
+async fn load_hooks(draft: &mut Draft<'_>, folder: &str) {
     let agents: Vec<String> = draft.agents.keys().cloned().collect();
     let model = |name: &str| match check_name(name) {
         Ok(_) => Ok(ModelSettings {
@@ -122,7 +141,7 @@ async fn load_hooks(draft: &mut Draft<'_>) {
         model: &model,
         agents: agents.iter().map(String::as_str).collect(),
     };
-    crate::hooks::load_hooks(draft, "hooks", &known).await;
+    crate::hooks::load_hooks(draft, folder, &known).await;
 }
 
 /// Loads the settings of stead's own `agent.yaml`, if there is one.

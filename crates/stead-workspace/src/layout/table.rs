@@ -4,7 +4,7 @@
 
 use super::{Draft, LoadCx, WorkspaceNameError};
 use super::{
-    agentscope, agentscope_py, deepagents, deepagents_deploy, openharness, openpaw, stead,
+    agentscope, agentscope_py, deepagents, deepagents_deploy, openharness, openpaw, project, stead,
 };
 use crate::{ConfigureScaffold, EmptyAllow, ScaffoldFile, Surface, ToolsDialect};
 use futures_util::future::BoxFuture;
@@ -57,6 +57,8 @@ layouts! {
     AgentscopePy = agentscope_py::DEF,
     /// A project of Deep Agents' `deploy`: `agent.json`, `AGENTS.md`, `skills/`, `subagents/`.
     DeepagentsDeploy = deepagents_deploy::DEF,
+    /// An ordinary project: everything of the agent lies in `.stead/`.
+    Project = project::DEF,
 }
 
 /// What is known about a layout: one entry of the table.
@@ -68,6 +70,8 @@ pub struct LayoutDef {
     pub marks: &'static [LayoutMark],
     /// Further paths that agents of no layout may write, because they hold settings.
     pub reserved: &'static [&'static str],
+    /// The folder in which everything of the agent lies; empty for the root.
+    pub home_dir: &'static str,
     /// The path below a project at which its workspace lies, if the layout has a fixed one.
     pub nested_dir: Option<&'static str>,
     /// The folders of a workspace that look like workspaces themselves.
@@ -235,6 +239,7 @@ impl LayoutDef {
             name,
             marks: &[],
             reserved: &[],
+            home_dir: "",
             nested_dir: None,
             inner_dirs: None,
             check_name: None,
@@ -274,6 +279,9 @@ static RESERVED: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 });
 
 impl Layout {
+    /// The layout of a folder without marks.
+    pub const UNMARKED: Self = Self::Project;
+
     /// Returns the name on the command line and in messages.
     pub fn as_str(self) -> &'static str {
         self.def().name

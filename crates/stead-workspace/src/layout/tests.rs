@@ -104,6 +104,30 @@ fn what_is_protected_may_lie_deeper_than_the_root() {
         (Layout::DeepagentsDeploy.protected(), Read, "mcp.json", Deny),
         (Layout::Stead.protected(), Write, "agent.json", Deny),
         (Layout::Stead.protected(), Write, "x/agent.json", Allow),
+        (Layout::Project.protected(), Write, "agents/main/x", Allow),
+        (Layout::Project.protected(), Write, "hooks/x", Allow),
+        (Layout::Project.protected(), Write, "profiles/x.yaml", Allow),
+        (Layout::Project.protected(), Write, "crons/x.yaml", Allow),
+        (Layout::Project.protected(), Write, "tools.json", Allow),
+        (Layout::Project.protected(), Write, "memory/quarantine/x", Allow),
+        (Layout::Project.protected(), Write, "@@x/y", Allow),
+        (Layout::Project.protected(), Write, "agent.yaml", Deny),
+        (Layout::Project.protected(), Write, ".mcp.json", Deny),
+        (Layout::Project.protected(), Write, ".git/config", Deny),
+        (Layout::Project.protected(), Read, ".env", Deny),
+        (Layout::Project.protected(), Write, ".stead/agent.yaml", Deny),
+        (Layout::Project.protected(), Write, ".stead/tools.json", Deny),
+        (Layout::Project.protected(), Write, ".stead/hooks/x", Deny),
+        (Layout::Project.protected(), Write, ".stead/skills/a/SKILL.md", Deny),
+        (Layout::Project.protected(), Write, ".stead/.gitignore", Deny),
+        (Layout::Project.protected(), Write, ".stead/agents/main/sessions/a.log.jsonl", Deny),
+        (Layout::Project.protected(), Read, ".stead/agents/main/sessions/a.log.jsonl", Allow),
+        (Layout::Project.protected(), Read, ".stead/agents/main/undo/x", Deny),
+        (Layout::Project.protected(), Read, ".stead/@@bob/x", Deny),
+        (Layout::Project.protected(), Write, ".stead/MEMORY.md", Allow),
+        (Layout::Project.protected(), Write, ".stead/memory/x.md", Allow),
+        (Layout::Project.protected(), Read, ".stead/memory/quarantine/x", Deny),
+        (Layout::Project.protected(), Write, ".stead/plans/PLAN.md", Allow),
     ];
     for (protected, kind, text, expected) in table {
         let rules = Rules::new(&[], protected).unwrap();
@@ -162,6 +186,7 @@ fn what_was_offloaded_can_be_read_and_not_changed_in_every_layout() {
         (Layout::Deepagents.protected(), ".stead/agents"),
         (Layout::AgentscopePy.protected(), ".stead/agents"),
         (Layout::DeepagentsDeploy.protected(), ".stead/agents"),
+        (Layout::Project.protected(), ".stead/agents"),
     ];
     for (protected, agents) in layouts {
         let rules = Rules::new(&[], protected).unwrap();

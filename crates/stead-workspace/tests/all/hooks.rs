@@ -18,7 +18,14 @@ async fn opened(files: &[(&str, &str)]) -> Result<(Vec<HookSpec>, Vec<Finding>),
         put(&*vfs, name, (*text).to_owned()).await;
     }
     let variables = |name: &str| (name == "TOKEN").then(|| "t0ken".to_owned());
-    match Workspace::open(vfs, &OpenOptions::default(), &variables).await {
+    let is_stead = !files
+        .iter()
+        .any(|(name, _)| name.starts_with(".openharness"));
+    let options = OpenOptions {
+        layout: is_stead.then_some(stead_workspace::Layout::Stead),
+        ..OpenOptions::default()
+    };
+    match Workspace::open(vfs, &options, &variables).await {
         Ok(Workspace { definition, .. }) => Ok((definition.hooks, definition.findings)),
         Err(WorkspaceError::Invalid(findings)) => Err(findings),
         Err(other) => panic!("{other}"),

@@ -193,7 +193,8 @@ async fn check_user_folder(agent: &Agent) -> Option<CheckRow> {
     const MAX_NAMES: usize = 5;
     const OVERRIDES: [&str; 4] = ["AGENTS.md", "skills", "subagents", "knowledge"];
     let files = &agent.workspace().files;
-    let (folder, others) = inspect_user_folder(agent.owner(), &**files).await?;
+    let (folder, others) =
+        inspect_user_folder(&agent.workspace().definition, agent.owner(), &**files).await?;
     let mut has_overrides = false;
     for name in OVERRIDES {
         let path = folder.join(name).ok()?;
@@ -460,6 +461,10 @@ async fn check_persona(workspace: &Workspace) -> CheckRow {
         }
     }
     match files.first() {
+        // An ordinary project need not have rules for agents.
+        Some(file) if !workspace.definition.home().is_root() => {
+            row(CheckGrade::Ok, file.path.as_str(), "none".to_owned())
+        }
         Some(file) if workspace.definition.texts.is_empty() => {
             let text = "not there: the agent has no persona (`stead init` makes one)".to_owned();
             row(CheckGrade::Warning, file.path.as_str(), text)

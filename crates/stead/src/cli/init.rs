@@ -8,12 +8,13 @@ use super::error::CliError;
 use super::locate::named_workspace;
 use super::print::outln;
 use super::trust::trust_made;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::store::OsDisk;
+use stead::core::counted;
+use stead::store::{OsDisk, move_agents};
 use stead::vfs::{Expect, LocalVfs, VPath, Vfs, VfsError};
-use stead::workspace::{ScaffoldChoices, configured_scaffold, try_detect_layout};
+use stead::workspace::{Layout, ScaffoldChoices, configured_scaffold, try_detect_layout};
 
 pub(crate) async fn init(
     common: &GlobalArgs,
@@ -50,6 +51,7 @@ pub(crate) async fn init(
     if let Some(other) = try_detect_layout(&files)
         .await
         .filter(|other| *other != layout && def.nested_dir.is_none())
+        .filter(|other| other.def().home_dir.is_empty())
     {
         let dir = dir.display();
         return Err(CliError::usage(format!(
@@ -74,6 +76,9 @@ pub(crate) async fn init(
             Err(error) => return Err(CliError::Failed(error.into())),
         }
     }
+    if layout.protected().runtime().is_empty() {
+        adopt_project_state(&dir)?;
+    }
     let common = GlobalArgs {
         layout: Some(layout),
         ..common.clone()
@@ -85,4 +90,19 @@ pub(crate) async fn init(
         dir.display()
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// Moves the state that an agent has had in an ordinary project to where a workspace keeps it.
+fn adopt_project_state(dir: &Path) -> Result<(), CliError> {
+    for home in Layout::ALL.map(|layout| layout.def().home_dir) {
+        if home.is_empty() {
+            continue;
+        }
+        let moved = move_agents(&OsDisk, &dir.join(home).join("agents"), &dir.join("agents"))?;
+        if !moved.agents.is_empty() {
+            let sessions = counted(moved.sessions, "session");
+            outln!("moved {sessions} from {home}/agents/ to agents/");
+        }
+    }
+    Ok(())
 }

@@ -87,7 +87,11 @@ fn nearest_workspace(env: &ProcessEnv) -> Result<Option<PathBuf>, CliError> {
             )));
         }
         [only] => Some(only.clone()),
-        [] => marked(MarkStrength::Weak).into_iter().next(),
+        [] => {
+            let agent = folders.iter().find(|dir| is_agent(dir));
+            let agent = agent.map(|dir| workspace_root(dir.to_path_buf()));
+            agent.or_else(|| project_root(&folders).map(Path::to_owned))
+        }
     };
     // A relative path keeps messages short.
     Ok(found.map(|found| {
@@ -97,6 +101,32 @@ fn nearest_workspace(env: &ProcessEnv) -> Result<Option<PathBuf>, CliError> {
             found
         }
     }))
+}
+
+/// Whether a folder has a weak mark of a layout in which the whole folder is the agent's.
+fn is_agent(dir: &Path) -> bool {
+    let layouts = Layout::ALL.into_iter();
+    let layouts = layouts.filter(|layout| layout.def().home_dir.is_empty());
+    layouts.flat_map(|layout| layout.def().marks).any(|mark| {
+        let void = mark.unless.is_some_and(|other| dir.join(other).exists());
+        mark.locates == MarkStrength::Weak && !void && dir.join(mark.path).exists()
+    })
+}
+
+/// Returns the root of the ordinary project around the first of `folders`: the nearest folder with
+/// state of an agent or a git repository, or else the nearest with rules for agents.
+fn project_root<'a>(folders: &[&'a Path]) -> Option<&'a Path> {
+    let has_home = |dir: &Path| {
+        let homes = Layout::ALL.into_iter().map(|layout| layout.def().home_dir);
+        homes
+            .filter(|home| !home.is_empty())
+            .any(|home| dir.join(home).is_dir())
+    };
+    let root = folders
+        .iter()
+        .find(|dir| has_home(dir) || dir.join(".git").exists());
+    let ruled = || folders.iter().find(|dir| has_mark(dir, MarkStrength::Weak));
+    root.or_else(ruled).copied()
 }
 
 /// Whether a folder belongs to the current user.

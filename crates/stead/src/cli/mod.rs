@@ -31,6 +31,7 @@ mod run;
 mod run_client;
 mod schema;
 mod sessions;
+mod sessions_elsewhere;
 mod signals;
 mod skills;
 mod style;

@@ -15,7 +15,7 @@ use stead::core::{Owner, PermissionMode, Redactor, SessionId, UserId, counted};
 use stead::model::ModelSettings;
 use stead::place::{Place, StorePathBase};
 use stead::store::{OsDisk, Store};
-use stead::vfs::LocalVfs;
+use stead::vfs::{LocalVfs, VPath};
 use stead::workspace::{AgentChoice, ModelUse, OpenOptions, Workspace, detect_layout};
 
 /// The time after which a message tells that opening takes long.
@@ -47,6 +47,8 @@ pub(crate) async fn open_agent(
     let agent = announce_if_slow(builder.build()).await?;
     refuse_wider_mode(&agent, mode)?;
     tell_restriction(&agent);
+    print_notices(&**agent.place());
+    warn_of_home_folder(&agent, env);
     tracing::info!(
         place = %agent.place().describe(),
         layout = %agent.workspace().definition.layout,
@@ -170,7 +172,37 @@ pub(crate) async fn open_place(
     secrets: Vec<String>,
 ) -> Result<Arc<dyn Place>, CliError> {
     let settings = workspace.place_settings(dir);
-    Ok(announce_if_slow(stead::place::open_place(&settings, Redactor::new(secrets))).await?)
+    let opening = stead::place::open_place(&settings, Redactor::new(secrets));
+    let place = announce_if_slow(opening).await?;
+    print_notices(&*place);
+    Ok(place)
+}
+
+fn print_notices(place: &dyn Place) {
+    for notice in place.notices() {
+        errln!("{notice}");
+    }
+}
+
+/// Says where the agent works if an ordinary project is the person's home folder, or the root of all
+/// files: few people want an agent to work there.
+fn warn_of_home_folder(agent: &Agent, env: &ProcessEnv) {
+    let home = agent.workspace().definition.home();
+    let here =
+        agent
+            .place()
+            .local_dir(&Owner::default(), &SessionId::sessionless(), &VPath::root());
+    let Some(here) = here.filter(|_| !home.is_root()) else {
+        return;
+    };
+    let person = env.home().and_then(|home| home.canonicalize().ok());
+    if person.as_ref() == Some(&here) || here.parent().is_none() {
+        let here = here.display();
+        errln!(
+            "the agent works in {here}, can read and change everything in it, and keeps its state in {home}/; \
+             to work elsewhere, run this in a project, or name one with -C DIR"
+        );
+    }
 }
 
 /// Connects to a store. Prints a message if that takes long.
@@ -212,7 +244,8 @@ pub(crate) fn no_model_message() -> String {
         "  -m provider:model              any other; `stead models` lists providers".to_owned(),
     );
     lines.push(
-        "  model: provider:model          the same, in the workspace's agent.yaml".to_owned(),
+        "  model: provider:model          the same, in agent.yaml (of a project: .stead/agent.yaml)"
+            .to_owned(),
     );
     lines
         .push("  stead demo                     watch an agent work with no key at all".to_owned());

@@ -10,6 +10,7 @@ use super::open_agent::{open_agent, refuse_wider_mode, session_id, with_session_
 use super::passed_over::warn_passed_over;
 use super::print::errln;
 use super::run_client::RunClient;
+use super::sessions_elsewhere::look_for_hidden_sessions;
 use std::io::Read;
 use std::process::ExitCode;
 use stead::core::{
@@ -48,6 +49,7 @@ pub(crate) async fn run(
     let agent = open_agent(common, env, model_use).await?;
     refuse_wider_mode(&agent, args.turn.mode)?;
     warn_passed_over(&agent);
+    look_for_hidden_sessions(common, env, &agent, args.session.as_deref().map(|_| &id)).await?;
     let mut changes = args.turn.session_changes();
     if args.plan {
         changes.push(SetEntry {

@@ -10,6 +10,7 @@ use super::memory::{lookup_error, show_found as show_hits};
 use super::open_agent::{open_agent, session_id};
 use super::print::{out_json, outln, to_json};
 use super::render::{Renderer, tokens_line};
+use super::sessions_elsewhere::look_for_hidden_sessions;
 use super::signals::Signals;
 use super::style::Style;
 use super::transcript::{self, Detail};
@@ -45,6 +46,7 @@ pub(crate) async fn sessions(
             after,
             json,
         } => {
+            look_for_hidden_sessions(common, env, &agent, None).await?;
             let sessions = agent.sessions();
             let listed = if all {
                 newest_sessions(&*sessions, SessionFilter::All, PageRequest::everything()).await?
@@ -93,6 +95,10 @@ pub(crate) async fn sessions(
                     .await?;
                 for step in undo::undo_all(&agent, session.id(), &runs).await?.steps {
                     outln!("undone: {}", step.path);
+                }
+                let history = agent.undo(agent.owner(), session.id());
+                for line in undo::command_lines(&history.commands(&runs).await?) {
+                    outln!("{line}");
                 }
             }
             let point = session.rewind(before, LockWait::No).await?;

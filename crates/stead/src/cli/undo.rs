@@ -39,6 +39,7 @@ pub(crate) async fn undo(
     // The plan is made before anything changes, so that it can be shown with the current files.
     let plan = undo.plan(&runs).await?;
     let shown = describe_plan(&undo, &plan, style, &wanted).await?;
+    let commands = undo.commands(&runs).await?;
     let done = match wanted.apply {
         ApplyMode::DryRun => plan,
         ApplyMode::Apply => {
@@ -48,7 +49,27 @@ pub(crate) async fn undo(
                 .await?
         }
     };
-    finish(&key, &done, &shown, &wanted)
+    finish(&key, &done, &UndoReport { shown, commands }, &wanted)
+}
+
+/// What is shown about an undo.
+struct UndoReport {
+    /// The steps.
+    shown: Vec<String>,
+    /// The commands of the run, whose effects stay.
+    commands: Vec<String>,
+}
+
+/// Returns the lines that name the commands whose effects undo does not take back.
+pub(crate) fn command_lines(commands: &[String]) -> Vec<String> {
+    if commands.is_empty() {
+        return Vec::new();
+    }
+    let heading = "not taken back is what these commands did:".to_owned();
+    let lines = commands.iter().flat_map(|command| command.lines());
+    std::iter::once(heading)
+        .chain(lines.map(|line| format!("  {line}")))
+        .collect()
 }
 
 /// Undoes the changes of all `runs` of a session, as part of rewinding it. Nothing is changed if
@@ -87,10 +108,10 @@ async fn find_run(agent: &Arc<Agent>, wanted: &UndoRequest<'_>) -> Result<RunKey
         session.as_ref().unwrap_or(&SessionId::sessionless()),
     );
     let Some(text) = wanted.run else {
-        let newest = undo.newest(session.as_ref()).await?;
-        return newest.ok_or_else(|| {
-            CliError::usage("there is no run that changed a file and could be undone")
-        });
+        let Some(newest) = undo.newest(session.as_ref()).await? else {
+            return Err(no_run_to_undo(&undo, session.as_ref()).await?);
+        };
+        return Ok(newest);
     };
     let mut found = undo.find(text).await?;
     found.retain(|key| {
@@ -114,6 +135,24 @@ async fn find_run(agent: &Arc<Agent>, wanted: &UndoRequest<'_>) -> Result<RunKey
             )))
         }
     }
+}
+
+/// Returns the message that there is nothing to undo, with the commands of the newest run that started
+/// some.
+async fn no_run_to_undo(
+    undo: &UndoHistory,
+    session: Option<&SessionId>,
+) -> Result<CliError, CliError> {
+    let none = "there is no run that changed a file and could be undone";
+    Ok(match undo.newest_with_commands(session).await? {
+        None => CliError::usage(none),
+        Some((key, commands)) => CliError::usage(format!(
+            "{none}. Run {} of session {} ran commands; {}",
+            key.run,
+            key.session,
+            command_lines(&commands).join("\n")
+        )),
+    })
 }
 
 /// Returns the plan as lines of text and diffs.
@@ -176,14 +215,16 @@ fn diff_lines(before: &[u8], after: &[u8], style: Style) -> Vec<String> {
 fn finish(
     key: &RunKey,
     plan: &UndoPlan,
-    shown: &[String],
+    report: &UndoReport,
     wanted: &UndoRequest<'_>,
 ) -> Result<ExitCode, CliError> {
     if wanted.json {
         let obstacles: Vec<String> = plan.obstacles.iter().map(ToString::to_string).collect();
         let done = plan.obstacles.is_empty() && wanted.apply == ApplyMode::Apply;
-        let report = json!({"session": key.session, "run": key.run, "steps": shown, "obstacles": obstacles, "undone": done});
-        out_json(&report);
+        out_json(&json!({
+            "session": key.session, "run": key.run, "steps": report.shown, "commands": report.commands,
+            "obstacles": obstacles, "undone": done,
+        }));
         return Ok(ExitCode::from(u8::from(!plan.obstacles.is_empty())));
     }
     match wanted.apply {
@@ -194,7 +235,7 @@ fn finish(
                 "would, if it could"
             };
             outln!("undoing run {} of session {} {verb}:", key.run, key.session);
-            for line in shown {
+            for line in report.shown.iter().chain(&command_lines(&report.commands)) {
                 outln!("{line}");
             }
             for obstacle in &plan.obstacles {
@@ -204,10 +245,14 @@ fn finish(
         }
         ApplyMode::Apply => {
             refuse_obstacles(&plan.obstacles)?;
-            for line in shown {
+            outln!("undoing run {} of session {}:", key.run, key.session);
+            for line in &report.shown {
                 outln!("{line}");
             }
             outln!("run {} of session {} is undone", key.run, key.session);
+            for line in command_lines(&report.commands) {
+                outln!("{line}");
+            }
             Ok(ExitCode::SUCCESS)
         }
     }

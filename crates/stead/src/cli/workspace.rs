@@ -156,15 +156,22 @@ impl CopyEnds<'_> {
     /// Opens a store. The agent in it is found by the settings of the command's workspace.
     async fn store(&self, url: Option<&str>, side: CopySide) -> Result<CopyEnd, CliError> {
         let dir = workspace_dir(self.common, self.env)?;
-        let config = open_workspace(&dir, self.options(&dir)?, self.env)
+        let definition = open_workspace(&dir, self.options(&dir)?, self.env)
             .await?
-            .definition
-            .config;
+            .definition;
+        let home = definition.home();
+        let config = definition.config;
         // A path on the command line is relative to the current folder; one of the settings, to the
         // workspace.
         let (base, url) = match (url, config.filesystem.url.as_deref()) {
             (Some(url), _) => (StorePathBase::CurrentDir, url),
-            (None, Some(url)) => (StorePathBase::Workspace(&dir), url),
+            (None, Some(url)) => (
+                StorePathBase::Workspace {
+                    dir: &dir,
+                    home: &home,
+                },
+                url,
+            ),
             (None, None) => {
                 return Err(CliError::usage(
                     "which store? Give its URL, or set filesystem.url in agent.yaml",
@@ -194,7 +201,7 @@ impl CopyEnds<'_> {
         );
         let place = place
             .map_err(|error| CliError::usage(error.to_string()))?
-            .with_private_paths(&Layout::private_paths());
+            .with_private_paths(&home, &Layout::private_paths());
         let own = place.scope_files(&self.owner, &SessionId::sessionless());
         // Without a user, a push writes the shared template, and a pull reads what everyone sees.
         let files: Arc<dyn Vfs> = match (&self.common.user, side) {

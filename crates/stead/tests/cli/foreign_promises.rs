@@ -22,7 +22,7 @@ fn the_session_section_names_the_agent_that_acts() {
 
 #[test]
 fn explain_names_the_key_of_openpaw_that_set_a_value() {
-    let folder = Folder::new();
+    let folder = Folder::without_mark();
     put(&folder, "agent/AGENT.md", "A.");
     put(
         &folder,

@@ -23,7 +23,7 @@ struct Kind {
 
 impl Kind {
     fn copy(fixture: &str, root: &str) -> Self {
-        let folder = Folder::new();
+        let folder = Folder::without_mark();
         copy(
             &Path::new(FIXTURES).join(fixture),
             &folder.path().join("kind"),
@@ -250,7 +250,7 @@ fn each_layout_is_scaffolded_checked_and_runs() {
         "agentscope-py",
         "deepagents-deploy",
     ] {
-        let folder = Folder::new();
+        let folder = Folder::without_mark();
         folder
             .run(&["init", "my-agent", "--layout", layout])
             .exits(0);
@@ -264,7 +264,7 @@ fn each_layout_is_scaffolded_checked_and_runs() {
             "{layout}: {ran:?}"
         );
     }
-    let folder = Folder::new();
+    let folder = Folder::without_mark();
     for name in ["A", "Bad Name", "1x"] {
         folder.run(&["init", name, "--layout", "openpaw"]).exits(2);
     }

@@ -647,3 +647,69 @@ fn a_project_that_overlaps_the_workspace_is_refused() {
         );
     }
 }
+
+#[test]
+fn sessions_that_a_store_does_not_have_are_told_and_not_begun_anew() {
+    let folder = Folder::new();
+    let model = folder.script("- text: done\n- loop: true\n");
+    let run = |id: &str| folder.run(&["run", "-m", &model, "-s", id, "hello"]);
+    run("one").exits(0);
+    folder.put(
+        "agent.yaml",
+        "filesystem: {mode: store, url: 'sqlite:agents/store.db'}\n",
+    );
+    let listed = folder.run(&["sessions", "list"]).exits(0);
+    let line =
+        "1 session of this folder is not in the store: `stead workspace push` brings it over";
+    assert!(listed.err.contains(line), "{listed:?}");
+    let refused = run("one").exits(2);
+    assert!(
+        refused.err.contains("session one is not here") && refused.err.contains(line),
+        "{refused:?}"
+    );
+    assert!(run("two").exits(0).err.contains(line));
+    folder.run(&["workspace", "push"]).exits(0);
+    let listed = folder.run(&["sessions", "list"]).exits(0);
+    assert!(
+        listed.err.is_empty() && listed.out.contains("one"),
+        "{listed:?}"
+    );
+    run("one").exits(0);
+}
+
+#[test]
+fn sessions_under_an_earlier_name_of_the_agent_are_told() {
+    let folder = Folder::new();
+    let model = folder.script("- text: done\n- loop: true\n");
+    let run = |id: &str| folder.run(&["run", "-m", &model, "-s", id, "hello"]);
+    run("one").exits(0);
+    folder.put("agent.yaml", "name: keeper\n");
+    let listed = folder.run(&["sessions", "list"]).exits(0);
+    let line = "no sessions of the agent keeper yet, and 1 session of main: `name: main` in the settings brings it back";
+    assert!(listed.err.contains(line), "{listed:?}");
+    let refused = run("one").exits(2);
+    assert!(refused.err.contains(line), "{refused:?}");
+    run("two").exits(0);
+    let listed = folder.run(&["sessions", "list"]).exits(0);
+    assert_eq!(listed.err, "", "it has sessions of its own now");
+}
+
+#[test]
+fn a_command_that_no_folder_can_run_is_refused_with_the_reason() {
+    let folder = Folder::new();
+    folder.put(
+        "agent.yaml",
+        "filesystem: {mode: store, url: 'sqlite:agents/store.db'}\n",
+    );
+    let told = "commands run in a folder of this machine";
+    let asked = folder.run(&["tool", "execute", r#"{"command": "ls"}"#]);
+    assert!(asked.code != 0, "{asked:?}");
+    assert!(
+        format!("{}{}", asked.out, asked.err).contains(told),
+        "{asked:?}"
+    );
+    let model = folder.script(
+        "- calls: [{tool: execute, args: {command: ls}}]\n- expect: {tool_result_contains: commands run in a folder}\n  text: done\n",
+    );
+    folder.run(&["run", "-m", &model, "hello"]).exits(0);
+}

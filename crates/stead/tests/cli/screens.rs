@@ -302,7 +302,7 @@ fn a_workspace_can_be_inspected() {
     assert_snapshot!(screen(&folder, &["list", "all"]), @r"
     exit code 0
     --- stdout
-    ok     zed  stead          -
+    ok     zed  project        -
 
     1 workspace in all
     --- stderr
@@ -399,7 +399,7 @@ fn errors_say_what_is_wrong_and_what_to_do() {
       export GEMINI_API_KEY=…        then gemini:gemini-2.5-flash is used
       stead auth add PROVIDER        stores a key
       -m provider:model              any other; `stead models` lists providers
-      model: provider:model          the same, in the workspace's agent.yaml
+      model: provider:model          the same, in agent.yaml (of a project: .stead/agent.yaml)
       stead demo                     watch an agent work with no key at all
     ");
 }

@@ -143,7 +143,7 @@ fn a_call_that_holds_a_secret_is_refused_and_ordinary_variables_are_no_secrets()
 /// Rules hold for a name and for what it leads to.
 #[test]
 fn links_do_not_lead_around_the_gate() {
-    let folder = Folder::new();
+    let folder = Folder::without_mark();
     std::fs::create_dir_all(folder.path().join("conf")).unwrap();
     folder.put("conf/real.yaml", "name: main\n");
     folder.put("secrets.txt", "hidden");

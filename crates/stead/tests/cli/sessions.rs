@@ -254,6 +254,52 @@ fn changed() -> Folder {
 }
 
 #[test]
+fn undo_lists_the_commands_that_it_cannot_take_back() {
+    let folder = Folder::new();
+    folder.put("n.md", "kept\n");
+    let model = folder.script(
+        "- calls: [{tool: execute, args: {command: rm n.md}}, {tool: write_file, args: {file_path: w.txt, content: w}}]\n\
+         - text: done\n",
+    );
+    let run = |id: &str| {
+        folder
+            .run(&["run", "-m", &model, "-s", id, "--approve", "all", "go"])
+            .exits(0)
+    };
+    run("both");
+    let dry = folder.run(&["sessions", "undo", "--dry-run"]).exits(0).out;
+    assert!(
+        dry.contains("not taken back is what these commands did:\n  rm n.md"),
+        "{dry}"
+    );
+    let json = folder
+        .run(&["sessions", "undo", "--dry-run", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(json["commands"], json!(["rm n.md"]));
+    let done = folder.run(&["sessions", "undo"]).exits(0).out;
+    assert!(
+        done.contains("of session both:") && done.contains("  rm n.md"),
+        "{done}"
+    );
+    assert!(!folder.has("w.txt") && !folder.has("n.md"));
+    let none = folder.run(&["sessions", "undo"]).exits(2).err;
+    assert!(
+        none.contains("of session both ran commands") && none.contains("rm n.md"),
+        "{none}"
+    );
+
+    let model = folder
+        .script("- calls: [{tool: execute, args: {command: touch made.txt}}]\n- text: done\n");
+    folder
+        .run(&["run", "-m", &model, "-s", "only", "--approve", "all", "go"])
+        .exits(0);
+    let none = folder.run(&["sessions", "undo", "-s", "only"]).exits(2).err;
+    assert!(none.contains("of session only ran commands"), "{none}");
+    assert!(none.contains("  touch made.txt"), "{none}");
+}
+
+#[test]
 fn undo_shows_a_diff_restores_exactly_and_refuses_where_someone_else_was() {
     let folder = changed();
     let dry = folder.run(&["sessions", "undo", "--dry-run"]).exits(0).out;

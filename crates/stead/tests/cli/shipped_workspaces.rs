@@ -275,7 +275,7 @@ const SHAPES: &[Shape] = &[
             ("pyproject.toml", "[project]\nname = \"x\"\n"),
             ("skills/weigh/SKILL.md", SKILL),
         ],
-        prompt: &["You answer with SQL.", "Weighs parcels."],
+        prompt: &["You answer with SQL."],
         passed_over: "",
     },
     Shape {
@@ -308,7 +308,7 @@ fn write(folder: &Folder, shape: &Shape) -> std::path::PathBuf {
 #[test]
 fn every_shape_runs_and_says_what_it_goes_without() {
     for shape in SHAPES {
-        let folder = Folder::new();
+        let folder = Folder::without_mark();
         let root = write(&folder, shape);
         let model = folder.script("- text: Done.\n");
         let root = root.to_str().unwrap();
@@ -340,9 +340,27 @@ fn every_shape_runs_and_says_what_it_goes_without() {
 }
 
 #[test]
+fn skills_beside_a_program_are_read_in_the_layout_of_deep_agents() {
+    let folder = Folder::without_mark();
+    std::fs::create_dir_all(folder.path().join("skills/weigh")).unwrap();
+    folder.put("AGENTS.md", "You answer with SQL.");
+    folder.put("skills/weigh/SKILL.md", SKILL);
+    let prompt = |args: &[&str]| folder.run(&[&["prompt"], args].concat()).exits(0).out;
+    assert!(
+        !prompt(&[]).contains("Weighs parcels."),
+        "an ordinary project"
+    );
+    let shown = prompt(&["--layout", "deepagents"]);
+    assert!(
+        shown.contains("Weighs parcels.") && shown.contains("You answer with SQL."),
+        "{shown}"
+    );
+}
+
+#[test]
 fn a_check_of_a_shape_fails_on_what_a_run_passes_over() {
     for shape in SHAPES {
-        let folder = Folder::new();
+        let folder = Folder::without_mark();
         let root = write(&folder, shape);
         let done = folder.run(&["check", "-C", root.to_str().unwrap()]);
         let errors = done.out.lines().filter(|line| line.starts_with("error "));
@@ -363,7 +381,7 @@ fn without_a_platform_an_openharness_run_says_that_another_model_will_do() {
         .iter()
         .find(|shape| shape.name.contains("platform"))
         .unwrap();
-    let folder = Folder::new();
+    let folder = Folder::without_mark();
     let root = write(&folder, shape);
     let done = folder
         .run(&["run", "-C", root.to_str().unwrap(), "hi"])
@@ -378,7 +396,7 @@ fn without_a_platform_an_openharness_run_says_that_another_model_will_do() {
 
 #[test]
 fn a_check_lists_all_findings_at_once() {
-    let folder = Folder::new();
+    let folder = Folder::without_mark();
     folder.put("AGENTS.md", "Hi.");
     folder.put("agent.yaml", "polcy: {max_steps: 3}\n");
     folder.put("tools.json", "{\"alow\": []}");

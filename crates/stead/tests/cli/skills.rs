@@ -22,9 +22,9 @@ fn skill(folder: &Folder, dir: &str, body: &str) {
 
 /// A home and a workspace in it.
 fn workspace() -> Folder {
-    let folder = Folder::new();
+    let folder = Folder::without_mark();
     std::fs::create_dir(folder.path().join("agent")).unwrap();
-    put(&folder, "agent/AGENTS.md", "Persona.\n");
+    put(&folder, "agent/agent.yaml", "{}\n");
     folder
 }
 
@@ -339,7 +339,7 @@ fn a_secret_in_an_address_is_refused_and_never_shown_or_kept() {
         failed.err.contains("git: ") && !failed.err.contains("s3cret"),
         "{failed:?}"
     );
-    assert_eq!(folder.files(), [folder.path().join("agent/AGENTS.md")]);
+    assert_eq!(folder.files(), [folder.path().join("agent/agent.yaml")]);
 }
 
 #[expect(
@@ -365,7 +365,7 @@ fn a_server_that_does_not_answer_is_waited_for_in_words_and_left_on_request() {
     let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(folder.files(), [folder.path().join("agent/AGENTS.md")]);
+    assert_eq!(folder.files(), [folder.path().join("agent/agent.yaml")]);
     // Whoever held the connection is gone with its process.
     let (connection, _) = server.accept().unwrap();
     connection

@@ -53,7 +53,15 @@ pub(crate) struct Done {
 }
 
 impl Folder {
+    /// A folder that is an agent without settings.
     pub(crate) fn new() -> Self {
+        let folder = Self::without_mark();
+        folder.put("agent.yaml", "{}\n");
+        folder
+    }
+
+    /// A folder without the mark of any layout.
+    pub(crate) fn without_mark() -> Self {
         Self {
             dir: tempfile::tempdir().unwrap(),
             config: tempfile::tempdir().unwrap(),

@@ -225,7 +225,7 @@ fn usage_is_written_per_call_summed_up_and_made_again_from_the_journals() {
 
 #[test]
 fn usage_of_an_openpaw_workspace_goes_where_its_own_tools_look() {
-    let folder = Folder::new();
+    let folder = Folder::without_mark();
     std::fs::create_dir_all(folder.path().join("agent")).unwrap();
     for name in ["AGENT", "USER", "SOUL", "HEARTBEAT"] {
         folder.put(&format!("agent/{name}.md"), "# Text");

@@ -393,7 +393,7 @@ fn a_description_reaches_the_prompt_and_a_flag_without_meaning_is_refused() {
 
 #[test]
 fn a_workspace_is_found_upward_and_one_within_another_must_be_named() {
-    let folder = Folder::new();
+    let folder = Folder::without_mark();
     let make = |dir: &str| std::fs::create_dir_all(folder.path().join(dir)).unwrap();
     let prompt = |dir: &str, args: &[&str]| {
         let mut command = folder.command(&[&["prompt"], args].concat());

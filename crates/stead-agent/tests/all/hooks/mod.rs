@@ -86,6 +86,7 @@ impl Scene {
     async fn agent(&self) -> Arc<Agent> {
         let model = model(&self.server, FakeWire::Messages);
         Agent::builder()
+            .layout(stead_workspace::Layout::Stead)
             .workspace(self.dir.path())
             .model_arc(model)
             .build()

@@ -87,6 +87,7 @@ async fn agent_of(dir: &Path, url: &str) -> std::sync::Arc<Agent> {
     };
     let model = connect(&settings, &|_| None).unwrap();
     Agent::builder()
+        .layout(stead_workspace::Layout::Stead)
         .workspace(dir)
         .model_arc(model)
         .build()

@@ -266,6 +266,7 @@ fn a_program_gives_profiles_over_those_of_files() {
     });
     block_on(async {
         let agent = Agent::builder()
+            .layout(stead_workspace::Layout::Stead)
             .workspace(dir.path())
             .model_of(ScriptedModel::parse("s", "- text: ok").unwrap())
             .tool(own)

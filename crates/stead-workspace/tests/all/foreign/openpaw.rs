@@ -299,7 +299,10 @@ async fn a_folder_is_recognised_by_what_only_its_kind_has() {
             Some(Layout::Openpaw),
         ),
         (&[("AGENT.md", "")], Some(Layout::Openpaw)),
-        (&[("AGENT.md", ""), ("AGENTS.md", "")], Some(Layout::Stead)),
+        (
+            &[("AGENT.md", ""), ("AGENTS.md", "")],
+            Some(Layout::Project),
+        ),
         (
             &[("agent.yaml", ""), ("agent/AGENT.md", "")],
             Some(Layout::Stead),
@@ -316,7 +319,13 @@ async fn a_folder_is_recognised_by_what_only_its_kind_has() {
             &[("skills/.seed/a/SKILL.md", "")],
             Some(Layout::AgentscopePy),
         ),
-        (&[("AGENTS.md", "")], Some(Layout::Stead)),
+        (&[("AGENTS.md", "")], Some(Layout::Project)),
+        (&[("CLAUDE.md", "")], Some(Layout::Project)),
+        (&[(".stead/agent.yaml", "")], Some(Layout::Project)),
+        (
+            &[(".stead/agent.yaml", ""), ("agent.yaml", "")],
+            Some(Layout::Stead),
+        ),
         (&[("README.md", "")], None),
     ] {
         assert_eq!(

@@ -22,6 +22,7 @@ use crate::cli::memory::background;
 use crate::cli::open_agent::{open_agent, refuse_wider_mode, session_id, with_session_agent};
 use crate::cli::passed_over::passed_over;
 use crate::cli::print::{errln, outln};
+use crate::cli::sessions_elsewhere::look_for_hidden_sessions;
 use crate::cli::trust::UntrustedFolder;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use runs::{SendPurpose, SentCommand};
@@ -32,9 +33,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead::agent::{Agent, BackgroundTaskPolicy, MemoryWorker, Session};
 use stead::core::{
-    Command, Cursor, EventId, InputId, Pinned, Presence, SessionId, SetEntry, SpendAmount,
+    Command, Cursor, EventId, InputId, Owner, Pinned, Presence, SessionId, SetEntry, SpendAmount,
 };
 use stead::host::{QueuePolicy, SessionOptions};
+use stead::vfs::Unlisted;
 use stead::workspace::ModelUse;
 use tokio::task::JoinSet;
 
@@ -94,7 +96,10 @@ impl<'a> App<'a> {
         };
         let agent = open_agent(common, env, model_use).await?;
         refuse_wider_mode(&agent, args.turn.mode)?;
-        let view = load_session(&agent, session_id(args.session.as_deref())?).await?;
+        let id = session_id(args.session.as_deref())?;
+        let named = args.session.as_deref().map(|_| &id);
+        look_for_hidden_sessions(common, env, &agent, named).await?;
+        let view = load_session(&agent, id).await?;
         if view.state().session.is_none() {
             agent.check_model()?;
         }
@@ -267,9 +272,11 @@ impl<'a> App<'a> {
             ChatCommand::Answer { session, reply } => self.answer(session, reply),
             ChatCommand::FindPaths(query) => {
                 self.lookups.abort_all();
-                let files = self.agent.workspace().files.clone();
+                let workspace = self.agent.workspace();
+                let state = workspace.definition.paths.running_state(&Owner::default());
+                let files = Unlisted::new(workspace.files.clone(), state);
                 self.lookups.spawn(async move {
-                    let found = complete::find_paths(&*files, &query).await;
+                    let found = complete::find_paths(&files, &query).await;
                     (query, found)
                 });
             }

@@ -5,8 +5,10 @@
 mod entries;
 mod events;
 mod keys;
+mod question;
 
 pub(super) use entries::VIA_CHAT;
+pub(super) use question::{AnswerStage, Answering};
 
 use super::complete::{self, CompletionKind, CompletionPopup};
 use super::editor::Editor;
@@ -145,6 +147,8 @@ pub(super) struct Chat {
     /// The agents that a session can switch to.
     pub(super) agents: Vec<String>,
     pub(super) question: Option<ApprovalQuestion>,
+    /// The answer to it, as far as it is given.
+    pub(super) answering: Answering,
     pub(super) info: SessionInfo,
     /// The number of rows between the end of the transcript and the end of the visible part.
     pub(super) scroll: usize,
@@ -171,6 +175,7 @@ impl Chat {
             tasks: 0,
             agents: Vec::new(),
             question: None,
+            answering: Answering::begin(),
             info,
             scroll: 0,
             page: 1,
@@ -260,6 +265,7 @@ impl Chat {
         self.update_call(&question.id, &question.tool, &question.args, stage);
         self.set_activity(Activity::Asking);
         self.question = Some(question);
+        self.answering = Answering::begin();
         self.scroll = 0;
     }
 

@@ -343,18 +343,19 @@ fn ctrl_d_leaves_only_with_nothing_written() {
 
 #[test]
 fn one_key_answers_a_question_unless_something_is_half_written() {
-    for (letter, answer) in [
-        ('y', ApprovalAnswer::Yes),
-        ('N', ApprovalAnswer::no()),
-        ('a', ApprovalAnswer::Always),
-        ('l', ApprovalAnswer::Later),
-        ('e', ApprovalAnswer::Later),
+    for (letters, answer) in [
+        ("y", ApprovalAnswer::Yes),
+        ("Ay", ApprovalAnswer::Always),
+        ("Any", ApprovalAnswer::Yes),
+        ("l", ApprovalAnswer::Later),
+        ("e", ApprovalAnswer::Later),
     ] {
         let mut chat = chat();
         send(&mut chat, "go");
         chat.ask(question());
+        chat.answering = Answering::of_old_question();
         assert_eq!(
-            chat.on_key(key(KeyCode::Char(letter))),
+            type_in(&mut chat, letters),
             [ChatCommand::Answer {
                 session: question().session,
                 reply: question().reply(answer)
@@ -364,6 +365,7 @@ fn one_key_answers_a_question_unless_something_is_half_written() {
     }
     // A key for an answer that is not accepted is an ordinary letter.
     for (letter, terms) in [
+        ('A', AskTerms::default()),
         ('a', AskTerms::default()),
         (
             'y',
@@ -387,6 +389,7 @@ fn one_key_answers_a_question_unless_something_is_half_written() {
             always_scope: None,
             ..question()
         });
+        chat.answering = Answering::of_old_question();
         assert_eq!(chat.on_key(key(KeyCode::Char(letter))), []);
         assert!(chat.question.is_some(), "{letter}");
     }
@@ -394,11 +397,76 @@ fn one_key_answers_a_question_unless_something_is_half_written() {
     send(&mut chat, "go");
     type_in(&mut chat, "wa");
     chat.ask(question());
+    chat.answering = Answering::of_old_question();
     assert_eq!(
         (type_in(&mut chat, "y"), chat.editor.text()),
         (vec![], "way")
     );
     assert_eq!(chat.question, Some(question()));
+}
+
+#[test]
+fn a_no_carries_what_is_written_before_enter() {
+    let no = |reason: Option<&str>| {
+        let reason = reason.map(str::to_owned);
+        vec![ChatCommand::Answer {
+            session: question().session,
+            reply: question().reply(ApprovalAnswer::No { reason }),
+        }]
+    };
+    let asked = || {
+        let mut chat = chat();
+        send(&mut chat, "go");
+        chat.ask(question());
+        chat.answering = Answering::of_old_question();
+        chat
+    };
+    for (typed, reason) in [
+        ("n", None),
+        ("nnot there", Some("not there")),
+        ("N /x ", Some("/x")),
+    ] {
+        let mut chat = asked();
+        assert_eq!(type_in(&mut chat, typed), []);
+        assert_eq!(chat.on_key(key(KeyCode::Enter)), no(reason), "{typed}");
+        assert!(chat.question.is_none() && chat.editor.is_empty(), "{typed}");
+    }
+    let mut chat = asked();
+    type_in(&mut chat, "nwhy");
+    chat.on_key(key(KeyCode::Esc));
+    assert_eq!(
+        chat.question,
+        Some(question()),
+        "the question is open again"
+    );
+    assert!(chat.editor.is_empty());
+    type_in(&mut chat, "n");
+    chat.on_key(key(KeyCode::Backspace));
+    assert_eq!(type_in(&mut chat, "y").len(), 1);
+}
+
+#[test]
+fn a_sentence_that_meets_a_question_answers_nothing() {
+    for text in ["yes", "no", "Actually do not run that", "always", "later"] {
+        let mut chat = chat();
+        send(&mut chat, "go");
+        chat.ask(question());
+        assert_eq!(type_in(&mut chat, text), [], "{text}");
+        assert_eq!(
+            (chat.editor.text(), &chat.question),
+            (text, &Some(question()))
+        );
+    }
+    let mut chat = chat();
+    send(&mut chat, "go");
+    chat.ask(question());
+    chat.answering = Answering::of_old_question();
+    assert_eq!(type_in(&mut chat, "actually do not"), []);
+    assert_eq!(
+        chat.editor.text(),
+        "actually do not",
+        "a small letter is text"
+    );
 }
 
 #[test]

@@ -195,7 +195,7 @@ fn a_question_stands_above_the_input_with_its_keys() {
         "  │ +x",
         "",
         "allow write_file a.txt? (approvals)",
-        "y yes · n no · a always (of a.txt) · l later",
+        "y yes · n no · A always (of a.txt) · l later",
         "⠹ waiting for your answer · step 1 · 3 s · Ctrl-C cancels",
     ];
     assert_eq!(shown[6..16], want);

@@ -60,8 +60,10 @@ impl SkillContext {
 
     /// Returns all layers, lowest first.
     pub(crate) async fn layers(&self) -> Result<Vec<SkillLayer>, CliError> {
-        let skills = VPath::parse("skills").map_err(anyhow::Error::from)?;
-        let folder = stead::agent::user_folder(&self.owner, &*self.shared_files).await;
+        let skills = self.workspace.definition.home().join("skills");
+        let skills = skills.map_err(anyhow::Error::from)?;
+        let definition = &self.workspace.definition;
+        let folder = stead::agent::user_folder(definition, &self.owner, &*self.shared_files).await;
         let overrides = folder
             .and_then(|folder| folder.join("skills").ok())
             .map(|folder| (self.shared_files.clone(), folder));

@@ -8,8 +8,6 @@ use super::super::slash::{self, ParsedInput};
 use super::super::transcript::{ChatItem, Details, ItemBody, Tone};
 use super::{Activity, Chat, ChatCommand, ChatPhase};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use stead::agent::ApprovalAnswer;
-use stead::core::DecisionKind;
 
 impl Chat {
     pub(in crate::cli::chat) fn on_paste(&mut self, text: &str) -> Vec<ChatCommand> {
@@ -31,14 +29,8 @@ impl Chat {
         if let (KeyCode::Char('d'), true, true) = (key.code, ctrl, self.editor.is_empty()) {
             return vec![ChatCommand::Quit];
         }
-        if let (KeyCode::Char(letter), false, false) = (key.code, ctrl, alt)
-            && let Some(answer) = self.answer_for(letter)
-            && let Some(question) = self.question.take()
-        {
-            self.ask_next();
-            let reply = question.reply(answer);
-            let session = question.session;
-            return vec![ChatCommand::Answer { session, reply }];
+        if let Some(commands) = self.on_question_key(key) {
+            return commands;
         }
         if let Some(commands) = self.on_popup_key(key.code) {
             return commands;
@@ -102,23 +94,6 @@ impl Chat {
                 self.editor.clear();
                 Vec::new()
             }
-        }
-    }
-
-    /// Returns the answer that a key gives to a question. A key that continues a partial input is
-    /// not an answer.
-    pub(super) fn answer_for(&self, letter: char) -> Option<ApprovalAnswer> {
-        let question = self.question.as_ref().filter(|_| self.editor.is_empty())?;
-        let takes = |kind| question.terms.accepts(kind);
-        match letter.to_ascii_lowercase() {
-            'y' => takes(DecisionKind::Approve).then_some(ApprovalAnswer::Yes),
-            'n' => takes(DecisionKind::Reject).then_some(ApprovalAnswer::no()),
-            'a' => (takes(DecisionKind::Approve) && question.always_scope.is_some())
-                .then_some(ApprovalAnswer::Always),
-            // Arguments are edited, and results given, where there is room for them: in `stead
-            // approvals`.
-            'l' | 'e' => Some(ApprovalAnswer::Later),
-            _ => None,
         }
     }
 

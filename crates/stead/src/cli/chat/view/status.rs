@@ -2,7 +2,7 @@
 //!
 //! Effects: memory only: it looks into the queue of messages, which the session shares.
 
-use super::super::state::{Activity, Chat, ChatPhase, RunningState, typed_text};
+use super::super::state::{Activity, AnswerStage, Chat, ChatPhase, RunningState, typed_text};
 use super::super::wrap::clip;
 use super::{ACCENT, QUIET, WARN};
 use ratatui::style::Modifier;
@@ -29,9 +29,13 @@ pub(super) fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
             clip(&format!("allow {call}{by}? ({})", question.rule), width),
             WARN,
         ));
-        let keys = match chat.editor.is_empty() {
-            true => answer_keys(question),
-            false => "empty the input to answer with one key".to_owned(),
+        let keys = match (chat.answering.stage, chat.editor.is_empty()) {
+            (AnswerStage::Choosing, true) => answer_keys(question),
+            (AnswerStage::Choosing, false) => "empty the input to answer with one key".to_owned(),
+            (AnswerStage::ConfirmingAlways, _) => confirmation(question),
+            (AnswerStage::GivingReason, _) => {
+                "no: write why, or nothing · Enter answers · Esc back".to_owned()
+            }
         };
         rows.push(Line::styled(
             clip(&keys, width),
@@ -100,7 +104,7 @@ fn answer_keys(question: &ApprovalQuestion) -> String {
     let always = question
         .always_scope
         .as_ref()
-        .map(|always| format!("a always ({always})"));
+        .map(|always| format!("A always ({always})"));
     let later = match [DecisionKind::Edit, DecisionKind::Respond]
         .into_iter()
         .any(|kind| question.terms.accepts(kind))
@@ -112,6 +116,13 @@ fn answer_keys(question: &ApprovalQuestion) -> String {
         .chain([later.to_owned()])
         .collect::<Vec<_>>()
         .join(" · ")
+}
+
+/// Returns the question whether a call is to be allowed for good.
+fn confirmation(question: &ApprovalQuestion) -> String {
+    let tool = &question.tool;
+    let scope = question.always_scope.as_deref().unwrap_or_default();
+    format!("allow {tool} {scope} for good? y yes, for good · any other key back")
 }
 
 fn running_row(run: &RunningState, width: usize) -> Line<'static> {

@@ -1,0 +1,110 @@
+//! Sessions that lie in the folder of a workspace, while its settings look for them in another place
+//! or under another name.
+
+use super::args::GlobalArgs;
+use super::env::ProcessEnv;
+use super::error::CliError;
+use super::locate::workspace_dir;
+use super::print::errln;
+use std::collections::BTreeSet;
+use std::path::Path;
+use stead::agent::Agent;
+use stead::core::{Owner, SessionId, counted};
+use stead::place::{LocalSessions, PlaceKind, local_sessions};
+use stead::workspace::AgentChoice;
+
+/// The sessions of the folder that the agent does not see.
+struct HiddenSessions {
+    sessions: Vec<LocalSessions>,
+    place: PlaceKind,
+    /// Whether `stead workspace push` can bring them over.
+    can_be_pushed: bool,
+}
+
+/// Says in one line which sessions of the folder the agent does not see. Refuses to begin the session
+/// `id` if one of them has its name: two different sessions of a name cannot be brought together.
+pub(crate) async fn look_for_hidden_sessions(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    agent: &Agent,
+    id: Option<&SessionId>,
+) -> Result<(), CliError> {
+    let hidden = hidden_sessions(agent, &workspace_dir(common, env)?).await?;
+    let Some(line) = hidden.describe(agent) else {
+        return Ok(());
+    };
+    match id.filter(|id| hidden.sessions.iter().any(|of| of.sessions.contains(id))) {
+        Some(id) => Err(CliError::usage(format!(
+            "session {id} is not here: {line}. Another name begins a new session"
+        ))),
+        None => {
+            errln!("{line}");
+            Ok(())
+        }
+    }
+}
+
+async fn hidden_sessions(agent: &Agent, dir: &Path) -> Result<HiddenSessions, CliError> {
+    let workspace = agent.workspace();
+    let settings = workspace.place_settings(dir);
+    let place = agent.place().kind();
+    let own = settings.agent.clone();
+    // The folder itself holds only the sessions of nobody in particular.
+    let mut sessions = match *agent.owner() == Owner::default() {
+        true => local_sessions(&settings),
+        false => Vec::new(),
+    };
+    match place {
+        PlaceKind::Store if sessions.is_empty() => {}
+        PlaceKind::Store => {
+            let listed = agent.sessions().list_all().await?;
+            let known: BTreeSet<SessionId> = listed.into_iter().map(|summary| summary.id).collect();
+            for of in &mut sessions {
+                of.sessions.retain(|id| !known.contains(id));
+            }
+        }
+        PlaceKind::Local => {
+            let has_own = sessions.iter().any(|of| of.agent == own);
+            let chooses = workspace.definition.layout.def().agent_choice;
+            if has_own || chooses == AgentChoice::ByWorkspace {
+                sessions.clear();
+            }
+        }
+    }
+    sessions.retain(|of| !of.sessions.is_empty());
+    Ok(HiddenSessions {
+        sessions,
+        place,
+        can_be_pushed: settings.runtime.is_root(),
+    })
+}
+
+impl HiddenSessions {
+    /// Returns one line about the sessions, if there are any.
+    fn describe(&self, agent: &Agent) -> Option<String> {
+        let first = self.sessions.first()?;
+        let count: usize = self.sessions.iter().map(|of| of.sessions.len()).sum();
+        let sessions = counted(count, "session");
+        let (are, them) = if count == 1 {
+            ("is", "it")
+        } else {
+            ("are", "them")
+        };
+        Some(match (self.place, self.can_be_pushed) {
+            (PlaceKind::Store, true) => format!(
+                "{sessions} of this folder {are} not in the store: `stead workspace push` brings {them} over"
+            ),
+            (PlaceKind::Store, false) => format!(
+                "{sessions} of this folder {are} not in the store; `filesystem: {{mode: local}}` uses {them} again"
+            ),
+            (PlaceKind::Local, _) => {
+                let agent = agent.workspace().config().agent_id();
+                let old = &first.agent;
+                format!(
+                    "there are no sessions of the agent {agent} yet, and {sessions} of {old}: `name: {old}` in the settings \
+                     brings {them} back"
+                )
+            }
+        })
+    }
+}
