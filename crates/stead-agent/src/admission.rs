@@ -1,6 +1,6 @@
 //! Admission of calls: what the gate must know about a call, and what follows from its verdict.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: the clock, workspace files (reads), the local disk (reads), the store (reads).
 
 use crate::approvals::ask_if_client_executes;
 use crate::commands::{JudgedCommand, MachineView};

@@ -1,6 +1,6 @@
 //! The agent: the parts that all its sessions share.
 //!
-//! Effects: none.
+//! Effects: in-process state.
 
 use crate::features::{self, Feature};
 use crate::memory::AgentMemoryContext;

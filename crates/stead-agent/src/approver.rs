@@ -1,6 +1,6 @@
 //! Approvers and the approval policy: who answers when the gate decides to ask.
 //!
-//! Effects: those of its implementations.
+//! Effects: what it is given.
 
 use futures_util::future::BoxFuture;
 use std::fmt;

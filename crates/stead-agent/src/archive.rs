@@ -1,6 +1,6 @@
 //! Archives of conversations, where a layout keeps them: Markdown for people, JSON for programs.
 //!
-//! Effects: reads the journal, and reads and writes files of the workspace.
+//! Effects: the environment, workspace files (writes), the journal (reads).
 
 use crate::{AgentError, AgentParts};
 use jiff::Timestamp;

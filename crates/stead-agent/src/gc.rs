@@ -1,6 +1,6 @@
 //! Garbage collection: undo records and offloaded files are kept within their limits.
 //!
-//! Effects: reads journals, deletes undo records, inbox rows and files, and reads the clock.
+//! Effects: the clock, workspace files (writes), the store (writes), the journal (reads).
 
 use crate::offload::{OffloadFolders, SessionFolder, orphaned_folders};
 use crate::{AgentError, AgentParts};

@@ -4,7 +4,7 @@
 //! An [`Agent`] is shared by all its sessions and holds the state of none. A [`Session`] is owned
 //! by one task at a time; between runs it keeps the conversation in memory and nothing open.
 //!
-//! Effects: none here; its modules carry out runs, with all the effects of this crate.
+//! Effects: none.
 
 mod admission;
 mod agent;

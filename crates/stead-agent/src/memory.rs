@@ -1,6 +1,6 @@
 //! What an agent gives its long-term memory: files, documents, journals and a model to ask.
 //!
-//! Effects: asks the model within the budget, and appends to the usage log.
+//! Effects: the clock, the environment, the store (writes), the model, what it is given.
 
 use crate::metered_model::{MeteredError, MeteredModel};
 use crate::model_facts::UNKNOWN_SIDE_WINDOW_TOKENS;

@@ -1,6 +1,6 @@
 //! The message queue of a session: messages that arrive during a run, and how they are handled.
 //!
-//! Effects: memory only, and the clock.
+//! Effects: in-process state, the clock.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! Single questions to a model besides the answers of a run: summaries, memory, hooks. Each is
 //! reserved in the budget, asked, settled and, where the caller wants it, logged as usage.
 //!
-//! Effects: asks the model, spends the budget, appends to the usage log, and reads the clock.
+//! Effects: in-process state, the clock, the store (writes), the model.
 
 use crate::model_facts::Pricing;
 use crate::{AgentError, AgentParts, Budget, BudgetError, Purpose, UsageLog, UsageRecord};

@@ -1,6 +1,6 @@
 //! Prices and token limits of models: from settings, from the model, or from its endpoint.
 //!
-//! Effects: asks the model's endpoint for its limits once, and keeps the answer in memory.
+//! Effects: in-process state, the model, the network.
 
 use crate::AgentParts;
 use std::collections::BTreeMap;

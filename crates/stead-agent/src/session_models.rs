@@ -1,7 +1,7 @@
 //! Which model a session continues with: the one that its journal records, unless whoever opens the
 //! session chose another.
 //!
-//! Effects: connects models, and caches agents in memory.
+//! Effects: in-process state, the environment, the local disk (writes), what it is given.
 
 use crate::{Agent, AgentError, AgentParts, ModelConnector};
 use std::fmt;

@@ -1,6 +1,6 @@
 //! The agents that a workspace defines besides its own, and their roles.
 //!
-//! Effects: reads files of the workspace, connects models, caches agents, runs agents for hooks.
+//! Effects: in-process state, workspace files (reads), tools, the model, what it is given.
 
 use crate::subagents::{TaskIdentity, child_files};
 use crate::{Agent, AgentError, AgentParts, Delegate, HookTask, Hooks, RunOptions, Session};

@@ -1,6 +1,6 @@
-//! The agent that is measured.
+//! The agent that `bench/` measures.
 //!
-//! Effects: reads files of the workspace, and builds the agent that asks the model.
+//! Effects: workspace files (reads), the local disk (writes), the store (writes), the network.
 
 use crate::args::BenchCommon;
 use anyhow::Context;

@@ -1,6 +1,6 @@
 //! Measuring the writing and the loading of one long session.
 //!
-//! Effects: reads and writes a journal on the local disk, and the clock.
+//! Effects: the clock, the local disk (writes), the journal (appends).
 
 use serde_json::{Value, json};
 use std::path::Path;

@@ -1,4 +1,7 @@
-//! A folder with many sessions: making it, and what it costs to follow one of them.
+//! Measuring a folder with many sessions, for `bench/`: making it, and what it costs to follow one
+//! of them.
+//!
+//! Effects: the clock, the environment, the local disk (writes), the journal (appends).
 
 use serde_json::{Value, json};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The adapter through which `bench/` measures Stead the way it measures other harnesses.
 //!
-//! Effects: starts the runtime, raises the limit on open files, and prints.
+//! Effects: the environment, the terminal, the local disk (writes), tools, the model, the network.
 
 mod agent;
 mod args;

@@ -1,6 +1,6 @@
 //! Measuring operations per second in a place, for `bench/`.
 //!
-//! Effects: reads and writes files and journals of the place, and the clock.
+//! Effects: the clock, workspace files (writes), the store (writes), the journal (appends).
 
 use crate::args::{BenchLayers, BenchOp, PlaceArgs};
 use serde_json::{Map, Value};

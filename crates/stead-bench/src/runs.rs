@@ -1,6 +1,6 @@
 //! Running sessions and measuring the setup of turns, for `bench/`.
 //!
-//! Effects: runs sessions, reads a file of prompts and standard input, prints, and the clock.
+//! Effects: the clock, the terminal, the local disk (reads), tools, the model, the network.
 
 use crate::agent::bench_agent;
 use crate::args::BenchCommon;

@@ -1,6 +1,6 @@
 //! Measuring searches among many lines, for `bench/`.
 //!
-//! Effects: writes an index to the local disk and searches it, and the clock.
+//! Effects: the clock, the local disk (writes), the index.
 
 use serde_json::{Value, json};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Identifiers that are safe as file names and store keys by construction.
 //!
-//! Effects: the clock and randomness, for new ids.
+//! Effects: the clock, randomness.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Substitution of variables, `${VAR}` and `${VAR:-default}`, in settings.
 //!
-//! Effects: none.
+//! Effects: what it is given.
 
 use serde_json::Value;
 

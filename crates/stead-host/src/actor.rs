@@ -1,6 +1,6 @@
 //! The actor of a session: it owns the session and carries out commands one after another.
 //!
-//! Effects: runs the session, carries out its commands, reads the inbox, and reads the clock.
+//! Effects: the clock, the store (writes), the journal (appends), hooks, tools, the model.
 
 use crate::approver::HostApprover;
 use crate::error::is_locked;

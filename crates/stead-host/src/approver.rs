@@ -1,6 +1,6 @@
 //! The approver of a host: answers to the questions of a run, whoever sends them.
 //!
-//! Effects: memory only, and the clock.
+//! Effects: in-process state, the clock.
 
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

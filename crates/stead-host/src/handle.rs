@@ -1,6 +1,6 @@
 //! A handle to the actor of a session.
 //!
-//! Effects: sends messages to the actor, and reads and writes the inbox of the session.
+//! Effects: in-process state, the clock, randomness, the store (writes), the journal (reads).
 
 use crate::approver::HostApprover;
 use crate::error;

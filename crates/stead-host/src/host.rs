@@ -1,6 +1,6 @@
 //! The host: the agents of this process, and the actors of their sessions.
 //!
-//! Effects: shared state in memory, builds agents, starts the tasks of actors, and reads the clock.
+//! Effects: in-process state, the store (writes), the journal (appends), hooks, tools, the model.
 
 use crate::actor::{SessionActor, SessionOptions};
 use crate::approver::HostApprover;

@@ -1,6 +1,6 @@
 //! The durable inbox of a session: putting commands in, taking them out, and settling them.
 //!
-//! Effects: reads and writes the inbox of the session, and publishes on the bus of the store.
+//! Effects: in-process state, the clock, randomness, the store (writes).
 
 use crate::error;
 use crate::link::{LinkMessage, SessionLink};

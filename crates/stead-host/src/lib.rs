@@ -46,7 +46,7 @@
 //! # });
 //! ```
 //!
-//! Effects: none here; its modules run sessions, and read and write the inbox and the bus.
+//! Effects: none.
 
 mod actor;
 mod approver;

@@ -1,7 +1,7 @@
 //! The link between the processes that use one session: rows of the durable inbox, and messages
 //! over the lossy bus.
 //!
-//! Effects: publishes and listens on the bus of the store.
+//! Effects: the store (writes).
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

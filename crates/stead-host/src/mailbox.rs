@@ -1,7 +1,7 @@
 //! The mailbox of an actor: commands of clients, rows of the durable inbox, messages of other
 //! processes, and what waits until the session is idle.
 //!
-//! Effects: reads and writes the inbox of the session, answers clients, and reads the clock.
+//! Effects: in-process state, the clock, randomness, the store (writes).
 
 use crate::actor::{QueuePolicy, SessionOptions};
 use crate::approver::{HostApprover, SentAnswers};

@@ -1,6 +1,6 @@
 //! The agents of a host by name. Those of folders are built again when their files have changed.
 //!
-//! Effects: shared state in memory, reads files of the workspace, and builds agents.
+//! Effects: in-process state, the local disk (writes), the network, what it is given.
 
 use std::collections::HashMap;
 use std::fmt;

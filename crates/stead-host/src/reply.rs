@@ -1,6 +1,6 @@
-//! Messages to an actor, and whom to tell what became of a command.
+//! Messages to the actor of a session, and whom to tell what became of a command.
 //!
-//! Effects: memory only.
+//! Effects: in-process state.
 
 use crate::run_progress::{ReceiptSender, RunProgress};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Telling clients and the inbox what became of commands.
+//! Part of the mailbox of a session: telling clients and the inbox what became of commands.
 //!
-//! Effects: answers clients, writes the inbox of the session, and reads the clock.
+//! Effects: in-process state, the clock, randomness, the store (writes).
 
 use crate::error::{self, is_locked, is_passing};
 use crate::intake;

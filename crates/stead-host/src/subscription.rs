@@ -1,6 +1,6 @@
 //! A subscription: the journal from a point on, with live events in between.
 //!
-//! Effects: reads the journal, publishes and listens on the bus of the store, and reads the clock.
+//! Effects: in-process state, the clock, the store (writes), the journal (reads).
 
 use crate::approver::AttachedPerson;
 use crate::error;

@@ -1,6 +1,6 @@
 //! Questions to the model that extracts and merges facts.
 //!
-//! Effects: asks the model.
+//! Effects: the clock, the store (writes), the model.
 
 use crate::context::MemoryQuestion;
 use crate::error::MemoryError;

@@ -5,7 +5,7 @@
 //! file that was changed meanwhile is read again, and the same decision is applied to its new
 //! content.
 //!
-//! Effects: asks the model, reads and writes memory files and the store, and reads the clock.
+//! Effects: the clock, the environment, workspace files (writes), the store (writes), the model.
 
 use crate::error::MemoryError;
 use crate::fact::Fact;

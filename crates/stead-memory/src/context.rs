@@ -1,6 +1,6 @@
 //! The memory context: what long-term memory needs from the agent that it belongs to.
 //!
-//! Effects: those of its implementations, and reads the clock.
+//! Effects: the clock, what it is given.
 
 use crate::MemoryError;
 use futures_util::future::BoxFuture;

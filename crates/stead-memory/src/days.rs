@@ -1,6 +1,7 @@
-//! The facts of days: which of them were not merged yet, and the archive of old days.
+//! Part of long-term memory: the facts of each day, which of them were not merged yet, and the
+//! archive of old days.
 //!
-//! Effects: moves memory files, reads and deletes documents of the store, and reads the clock.
+//! Effects: the clock, the environment, workspace files (writes), the store (writes).
 
 use crate::error::MemoryError;
 use crate::fact::Fact;

@@ -1,6 +1,6 @@
 //! The files of a memory: curated memory, facts by day, quarantine, archive.
 //!
-//! Effects: reads and writes files of the workspace, and reads the time zone of the system.
+//! Effects: the environment, workspace files (writes).
 
 use crate::error::MemoryError;
 use crate::fact::{Fact, normalised};

@@ -1,10 +1,11 @@
-//! Flushing a session: extracting facts from the entries after its mark.
+//! Flushing a session: extracting facts from the entries of its journal that were not looked
+//! through yet.
 //!
 //! The order makes a crash harmless at any point. The extraction is recorded before the first fact
 //! is written, on condition that the mark did not move; facts have ids and are written once; moving
 //! the mark and deleting the record is the last step.
 //!
-//! Effects: reads the journal, asks the model, and writes memory files and documents of the store.
+//! Effects: workspace files (writes), the store (writes), the journal (reads), the model.
 
 use crate::error::MemoryError;
 use crate::extract::{EXTRACT_PROMPT, ExtractionContext};

@@ -1,6 +1,6 @@
 //! Forgetting facts: finding them by id or text, and moving them to the archive.
 //!
-//! Effects: reads and writes files of the workspace.
+//! Effects: workspace files (writes).
 
 use crate::error::MemoryError;
 use crate::fact::{Fact, FactSource, normalised};

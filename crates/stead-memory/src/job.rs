@@ -1,6 +1,6 @@
-//! The memory jobs among the jobs of a tenant.
+//! The jobs of long-term memory among the jobs of a tenant.
 //!
-//! Effects: reads documents of the store, queues jobs of the tenant, and reads the clock.
+//! Effects: the clock, the store (writes).
 
 use crate::context::MemoryContext;
 use crate::error::MemoryError;

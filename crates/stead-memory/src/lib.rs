@@ -24,7 +24,7 @@
 //! Read in this order: `fact` and `fact_document` (the files), `transcript` (what is trusted),
 //! `flush`, `merge` and `consolidate`, `worker`.
 //!
-//! Effects: none here; its modules ask the model and read and write files and the store.
+//! Effects: none.
 
 mod ask;
 mod consolidate;

@@ -1,6 +1,6 @@
-//! The handle to the memories of an agent.
+//! `Memory`: the handle to the long-term memory of an agent.
 //!
-//! Effects: puts jobs into the queue of the tenant, and extracts and merges facts.
+//! Effects: workspace files (writes), the store (writes), the journal (reads), the model.
 
 use crate::consolidate::ConsolidationReport;
 use crate::context::MemoryContext;

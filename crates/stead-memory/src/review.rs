@@ -1,6 +1,6 @@
-//! Memory as people see it, and their decisions about it.
+//! The review of long-term memory: what people are shown of it, and their decisions about it.
 //!
-//! Effects: changes memory files, reads the store, queues a merge, and reads the clock.
+//! Effects: the clock, the environment, workspace files (writes), the store (writes).
 
 use crate::Memory;
 use crate::error::MemoryError;

@@ -1,6 +1,6 @@
 //! `memory_save` and `memory_forget`: the tools with which an agent changes its memory.
 //!
-//! Effects: reads and writes files of the workspace, and reads the clock.
+//! Effects: the clock, the environment, workspace files (writes).
 
 use crate::credentials::holds_credentials;
 use crate::error::MemoryError;

@@ -1,5 +1,5 @@
-//! The transcript for the extraction of facts: the conversation since the last mark in pieces, each
-//! with its trust level.
+//! The transcript for the extraction of facts: the conversation since the last extraction in
+//! pieces, each with its trust level.
 //!
 //! Trust does not depend on how a model behaves. Everything before the first untrusted result or
 //! notice is trusted. After it, only text that the person typed is: an answer may repeat untrusted content,

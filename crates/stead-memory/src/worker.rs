@@ -1,6 +1,6 @@
 //! The worker that does the memory jobs of a tenant.
 //!
-//! Effects: takes jobs from the queue of the tenant, does them under a lease, and reads the clock.
+//! Effects: in-process state, the clock, workspace files (writes), the store (writes), the model.
 
 use crate::Memory;
 use crate::error::MemoryError;

@@ -1,4 +1,4 @@
-//! The abilities of models.
+//! The abilities of models: kinds of input and features that not every model has.
 //!
 //! Effects: none.
 

@@ -1,6 +1,6 @@
 //! The built-in table of models: windows, limits, abilities, prices.
 //!
-//! Effects: none but a cached constant.
+//! Effects: none (a cached constant).
 
 use crate::{Abilities, providers};
 use std::sync::LazyLock;

@@ -1,6 +1,6 @@
 //! Creating a model from its name and settings.
 //!
-//! Effects: reads variables through the given lookup, and opens scripts and tapes.
+//! Effects: the environment, the local disk (writes), what it is given.
 
 use crate::http::{HttpModel, HttpSettings, is_loopback};
 use crate::key_policy::{KeyPolicy, KeySource};

@@ -1,6 +1,6 @@
 //! Text embeddings from any endpoint compatible with OpenAI's `POST /embeddings`.
 //!
-//! Effects: network, and the clock.
+//! Effects: in-process state, the clock, the environment, the model, the network, what it is given.
 
 use crate::classify::{classify, retry_after};
 use crate::connect::{Endpoint, resolve_endpoint};

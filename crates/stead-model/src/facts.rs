@@ -46,8 +46,8 @@ impl ModelFacts {
         }
     }
 
-    /// Returns what the catalogue has on `provider:model`. A model that is not in the catalogue is
-    /// [unknown](Self::unknown).
+    /// Returns the facts about `provider:model` in the built-in table of models; of a model that is
+    /// not in the table, [only the name](Self::unknown).
     pub fn from_catalogue(name: impl Into<Cow<'static, str>>) -> Self {
         let facts = Self::unknown(name.into());
         match lookup(&facts.name) {

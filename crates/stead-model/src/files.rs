@@ -1,6 +1,6 @@
-//! File access of this crate: scripts and tapes.
+//! Reads scripts and tapes, the files of models that need no network, and appends to tapes.
 //!
-//! Effects: reads and writes the local disk.
+//! Effects: the local disk (writes).
 
 use crate::ModelError;
 use std::fs::{File, OpenOptions};

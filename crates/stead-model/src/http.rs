@@ -1,6 +1,6 @@
 //! A model over HTTP: any wire, streamed or whole.
 //!
-//! Effects: asks the model over the network, and the clock.
+//! Effects: in-process state, the clock, the environment, the model, the network.
 
 mod answer;
 mod client;

@@ -1,6 +1,6 @@
 //! JSON requests to an endpoint that is not a model.
 //!
-//! Effects: network, and the clock.
+//! Effects: the clock, the environment, the network.
 
 use crate::ModelError;
 use crate::http::{client, network_error};

@@ -26,7 +26,7 @@
 //! # }
 //! ```
 //!
-//! Effects: none here; its modules ask models over the network, and read and write files.
+//! Effects: none.
 
 mod abilities;
 mod caching;

@@ -1,6 +1,6 @@
 //! Models that need no network: `scripted:FILE`, `replay:FILE`, and `record:FILE=provider:model`.
 //!
-//! Effects: opens scripts and tapes on the local disk.
+//! Effects: the local disk (writes), what it is given.
 
 use crate::{Model, ModelError, Recorder, Replay, ScriptedModel};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The settings of a model as a session's journal records them.
 //!
-//! Effects: reads variables through the given lookup, and the current folder.
+//! Effects: the environment, what it is given.
 
 use crate::connect::EnvLookup;
 use crate::local::LOCAL_PROVIDERS;

@@ -1,6 +1,6 @@
 //! A place whose sessions end with the process.
 //!
-//! Effects: keeps sessions and state in memory; files are those of the place below.
+//! Effects: in-process state, the clock, what it is given.
 
 use crate::{OwnerState, Place, PlaceKind, ProjectAccess};
 use futures_util::future::BoxFuture;

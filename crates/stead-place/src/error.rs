@@ -1,4 +1,4 @@
-//! Why a place cannot be used.
+//! The errors of places: why one cannot be used.
 //!
 //! Effects: none.
 

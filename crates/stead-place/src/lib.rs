@@ -26,7 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 //!
-//! Effects: none here; its modules open folders of the local disk and connect to stores.
+//! Effects: none.
 
 mod earlier_state;
 mod ephemeral;

@@ -1,6 +1,6 @@
 //! The local place: a folder of the local disk, with its users, sessions and project.
 //!
-//! Effects: opens folders of the local disk, and removes leftovers of crashes from them.
+//! Effects: in-process state, the clock, the local disk (writes).
 
 use crate::owner_cache::{OwnerCache, OwnerStores};
 use crate::template::template_of;

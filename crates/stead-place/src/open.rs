@@ -1,6 +1,6 @@
 //! Opening the place that settings name.
 //!
-//! Effects: looks at folders of the local disk and opens them, and connects to stores.
+//! Effects: the clock, randomness, the local disk (writes), the store (writes), the network.
 
 use crate::earlier_state::adopt_earlier_state;
 use crate::store_url::{StorePathBase, connect_store};

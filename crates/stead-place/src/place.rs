@@ -1,6 +1,6 @@
 //! The contract of a place: what it gives each owner.
 //!
-//! Effects: those of its implementations.
+//! Effects: none here; those of its implementations.
 
 use futures_util::future::BoxFuture;
 use std::fmt::Debug;

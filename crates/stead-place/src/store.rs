@@ -1,6 +1,6 @@
 //! The store place: a store that other machines may share, laid over a local template.
 //!
-//! Effects: none but `sweep`, which removes leftovers of crashes from the store.
+//! Effects: in-process state, the clock, randomness, the store (writes).
 
 use crate::template::template_of;
 use crate::{

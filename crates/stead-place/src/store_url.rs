@@ -1,6 +1,6 @@
 //! Connecting to a store by its URL.
 //!
-//! Effects: resolves paths on the local disk, and connects to stores.
+//! Effects: the clock, the environment, the local disk (writes), the store (writes), the network.
 
 use crate::PlaceError;
 use std::path::{Component, Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A tree without the paths that belong to one owner.
+//! The template of a place: its tree without the paths that belong to one owner.
 //!
 //! Effects: none.
 

@@ -1,6 +1,6 @@
 //! Running a child process and streaming its output.
 //!
-//! Effects: starts processes, signals them and reads their output, and the clock.
+//! Effects: the clock, randomness, processes, what it is given.
 
 use crate::process_tree::ProcessTree;
 use crate::{ExecOutcome, OutputSink, SandboxError, SinkState};

@@ -36,7 +36,7 @@
 //! [`capture()`] runs any program without a shell; [`run_with_input()`] passes an input and
 //! collects a short output.
 //!
-//! Effects: none here; its modules start and kill processes.
+//! Effects: none.
 
 mod capture;
 mod host;

@@ -1,6 +1,6 @@
 //! The process tree of a command: the command with everything it started.
 //!
-//! Effects: starts a guard process, kills processes, and makes a random id.
+//! Effects: the clock, randomness, processes.
 
 use crate::orphans;
 use rustix::process::{Pid, Signal, kill_process_group};

@@ -1,6 +1,6 @@
 //! Running a child process with an input and a short output.
 //!
-//! Effects: starts processes, signals them, exchanges input and output with them, and the clock.
+//! Effects: the clock, randomness, processes.
 
 use crate::capture::{DRAIN_GRACE, MAX_TIMEOUT, TERM_GRACE, exit_outcome};
 use crate::process_tree::ProcessTree;

@@ -1,6 +1,6 @@
 //! The contract of a sandbox.
 //!
-//! Effects: those of its implementations.
+//! Effects: none here; those of its implementations.
 
 use crate::OutputSink;
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! The contract of a receiver of a command's output.
 //!
-//! Effects: those of its implementations.
+//! Effects: none here; those of its implementations.
 
 use futures_util::future::BoxFuture;
 

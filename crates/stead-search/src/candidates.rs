@@ -1,6 +1,6 @@
-//! Selecting the rows to rank, with the index alone and without reading a text.
+//! Part of a search: selecting the rows to rank, with the index alone and without reading a text.
 //!
-//! Effects: reads the database of the index.
+//! Effects: the index.
 
 use crate::query::QueryTerms;
 use crate::{Query, SearchScope};

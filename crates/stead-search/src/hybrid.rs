@@ -1,6 +1,6 @@
 //! Searching by words and by meaning at once.
 //!
-//! Effects: reads and writes the database of the index, asks for embeddings, and the clock.
+//! Effects: the clock, the local disk (writes), the index, the model, what it is given.
 
 use crate::candidates::SearchFilter;
 use crate::embed::{Embed, HybridOptions};

@@ -1,6 +1,6 @@
 //! A cache of the search indexes of many owners, each opened on first use.
 //!
-//! Effects: opens indexes, looks whether their files exist, and keeps them in memory.
+//! Effects: in-process state, the local disk (writes), the index.
 
 use crate::{Index, IndexError};
 use std::path::{Path, PathBuf};

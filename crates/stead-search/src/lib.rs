@@ -22,7 +22,7 @@
 //! # });
 //! ```
 //!
-//! Effects: none here; its modules read and write the database of the index.
+//! Effects: none.
 
 mod candidates;
 mod embed;

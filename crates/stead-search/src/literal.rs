@@ -1,6 +1,6 @@
 //! Queries without words: their symbols are searched literally, in a limited number of rows.
 //!
-//! Effects: reads the database of the index.
+//! Effects: the index.
 
 use crate::candidates::SearchFilter;
 use crate::search::{Hit, StoredRow};

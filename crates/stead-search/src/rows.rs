@@ -1,4 +1,4 @@
-//! Splitting lines into rows of the index, of limited size and with their words.
+//! Splitting lines into rows of the search index, of limited size and with their words.
 //!
 //! Effects: none.
 

@@ -1,6 +1,6 @@
-//! Executing a search query.
+//! Executing a query of the search index.
 //!
-//! Effects: reads the database of the index.
+//! Effects: in-process state, the local disk (writes), the index.
 
 use crate::candidates::{SearchFilter, candidates};
 use crate::index::Index;

@@ -1,4 +1,4 @@
-//! The parser of expansions, which start with `$` or a backtick.
+//! Part of the parser of command lines: expansions, which start with `$` or a backtick.
 //!
 //! Effects: none.
 

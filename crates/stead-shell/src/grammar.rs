@@ -1,4 +1,5 @@
-//! The parser of commands: lists, pipelines, compound and simple ones.
+//! Part of the parser of command lines: commands, that is lists, pipelines, compound and simple
+//! ones.
 //!
 //! Effects: none.
 

@@ -1,4 +1,5 @@
-//! The parser of words: quoting, here-documents, and where expansions begin.
+//! Part of the parser of command lines: words, that is quoting, here-documents, and where
+//! expansions begin.
 //!
 //! A word is parsed as bash does it, byte by byte. Syntax that is not modelled here either fails
 //! (`Err`) or marks the script as ambiguous; it is never guessed.

@@ -425,6 +425,7 @@ fn find(words: &[ShellWord]) -> Vec<WrappedCommand> {
     inside
 }
 
+/// Returns the command of `xargs`; its input adds an unknown last word.
 fn xargs(words: &[ShellWord]) -> Vec<WrappedCommand> {
     let Some(rest) = XARGS.operands(words) else {
         return unknown_command_and_guesses(words);

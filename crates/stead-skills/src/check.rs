@@ -1,6 +1,6 @@
 //! Strict validation of all skills of a catalogue.
 //!
-//! Effects: reads the SKILL.md files of the catalogue.
+//! Effects: workspace files (reads).
 
 use crate::catalogue::{Catalogue, Consequence, SkillFinding};
 use crate::library::read_skill;

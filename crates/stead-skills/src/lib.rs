@@ -31,7 +31,7 @@
 //! - [`SkillSource`] and [`Installation`] install skills from folders, archives, git repositories
 //!   and stores; [`publish`] shares one's own.
 //!
-//! Effects: none here; its modules read and write files, start `git`, and connect to stores.
+//! Effects: none.
 
 mod catalogue;
 mod check;

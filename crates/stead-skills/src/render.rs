@@ -1,6 +1,6 @@
 //! Skills in the system prompt.
 //!
-//! Effects: reads SKILL.md files that are not cached.
+//! Effects: in-process state, workspace files (reads).
 
 use crate::library::{SkillLibrary, read_skill};
 use crate::{Catalogue, Skill};

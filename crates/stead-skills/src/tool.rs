@@ -1,6 +1,6 @@
 //! The tool `load_skill`, which returns the body of a skill or one of its files.
 //!
-//! Effects: reads files of skills.
+//! Effects: workspace files (reads).
 
 use crate::library::read_skill;
 use crate::render::{enclose, escape, floor_char_boundary};

@@ -1,6 +1,6 @@
 //! Opening a store by its URL.
 //!
-//! Effects: connects to a server or opens a database, and the clock.
+//! Effects: the clock, randomness, the local disk (writes), the store (writes), the network.
 
 use crate::{MemoryStore, RedisStore, SqlStore, Store, StoreError};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The jobs of an agent for a tenant: one queue for all of the tenant's users, so that one worker
 //! serves them all.
 //!
-//! Effects: reads and writes the store (one queue for each tenant).
+//! Effects: the store (writes).
 
 use crate::{ClaimedJob, DeadLetter, EnqueueOutcome, Job, Space, StateStore, StoreError};
 use bytes::Bytes;

@@ -31,7 +31,7 @@
 //! # });
 //! ```
 //!
-//! Effects: none here; its modules read and write the local disk, databases and Redis servers.
+//! Effects: none.
 
 mod bus;
 mod connect;

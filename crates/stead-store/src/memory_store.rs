@@ -1,6 +1,6 @@
 //! A store in the memory of one process.
 //!
-//! Effects: memory only, and the clock.
+//! Effects: in-process state, the clock, the store (writes), the journal (appends).
 
 use crate::bus::MemoryBus;
 use crate::contract::{check_changes, check_lines};

@@ -1,6 +1,6 @@
 //! Converts a model's arguments to the form that a tool's schema describes.
 //!
-//! Effects: memory only: caches compiled schemas.
+//! Effects: in-process state.
 
 use crate::closest_name;
 use jsonschema::Validator;

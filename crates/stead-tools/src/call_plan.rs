@@ -1,6 +1,6 @@
 //! The plan of a call: its effects, computed before anything happens.
 //!
-//! Effects: those of its lazy texts, which may read files of the workspace.
+//! Effects: workspace files (reads), what it is given.
 
 use crate::{SessionView, Surface, ToolError};
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! Tools that the client carries out.
 //!
-//! Effects: none; a call here is only refused.
+//! Effects: none (async for its trait).
 
 use crate::{CallPlan, Output, PlanError, Tool, ToolCx, ToolError};
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! Rust functions as tools.
 //!
-//! Effects: those of the function that is made a tool.
+//! Effects: in-process state, what it is given.
 
 use crate::client::conventional_paths;
 use crate::typed::parse_args;

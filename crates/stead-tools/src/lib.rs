@@ -71,7 +71,7 @@
 //! output of commands too. A tool calls other tools with [`ToolCx::calls`]; see [`NestedCalls`] for
 //! what such a tool must promise.
 //!
-//! Effects: none here; its tools read and write files of the workspace and start processes.
+//! Effects: none.
 
 mod arguments;
 pub mod builtin;

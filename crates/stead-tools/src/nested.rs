@@ -1,6 +1,6 @@
 //! Nested calls: how a running tool calls other tools.
 //!
-//! Effects: those of the implementation of `CallTools`.
+//! Effects: tools, what it is given.
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;

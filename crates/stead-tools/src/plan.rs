@@ -2,7 +2,7 @@
 //!
 //! These tools only begin and end plan mode. The gate and the files prevent all other changes.
 //!
-//! Effects: reads and writes the file of the plan in the workspace.
+//! Effects: workspace files (writes).
 
 use crate::typed::tool_family;
 use crate::{

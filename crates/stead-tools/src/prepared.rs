@@ -1,6 +1,6 @@
 //! A call that is ready to be judged and executed.
 //!
-//! Effects: those of the tool that is called.
+//! Effects: tools.
 
 use crate::{CallPlan, Output, PlanView, SessionView, Surface, Tool, ToolCx, ToolError};
 use serde_json::Value;

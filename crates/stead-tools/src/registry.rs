@@ -1,6 +1,6 @@
 //! The registry: tools by name.
 //!
-//! Effects: memory only: shares equal lists of specs.
+//! Effects: in-process state, what it is given.
 
 use crate::arguments::{ArgumentChecker, CheckerCache};
 use crate::{PlanError, PreparedCall, Surface, Tool, closest_name, known_tool};

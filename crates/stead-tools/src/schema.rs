@@ -1,6 +1,6 @@
 //! JSON schemas of argument types, short and stable because they are part of every prompt.
 //!
-//! Effects: memory only: caches generated schemas.
+//! Effects: in-process state.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;

@@ -1,6 +1,6 @@
 //! Differences and similarity of texts.
 //!
-//! Effects: none but the clock, which limits how long a diff takes.
+//! Effects: the clock.
 
 use similar::TextDiff;
 use std::time::Duration;

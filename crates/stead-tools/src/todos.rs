@@ -1,6 +1,6 @@
 //! The `write_todos` tool: the list of things to do in a conversation.
 //!
-//! Effects: none; the changed list is a part of the output.
+//! Effects: none (async for its trait).
 
 use crate::typed::tool_family;
 use crate::{Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTitleForm, TypedTool};

@@ -1,6 +1,6 @@
 //! The tool contract: `spec` says what a tool is, `plan` what a call would do, `call` does it.
 //!
-//! Effects: those of its implementations; `FileVersions` and `ActiveSkills` are memory only.
+//! Effects: in-process state, tools, what it is given.
 
 use crate::{CallPlan, NestedCalls, Spill, SpillFactory, Surface};
 use futures_util::future::BoxFuture;

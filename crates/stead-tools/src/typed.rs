@@ -1,6 +1,6 @@
 //! Tools whose arguments are a Rust type.
 //!
-//! Effects: those of the tool that is wrapped.
+//! Effects: tools, what it is given.
 
 use crate::{CallPlan, Output, PlanError, Tool, ToolCx, ToolDef, ToolError, schema};
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! Copying files and trees between file systems.
 //!
-//! Effects: reads and writes files of the file systems it is given.
+//! Effects: workspace files (writes).
 
 use crate::{Expect, FileKind, ReadRange, VPath, Version, Vfs, VfsError};
 

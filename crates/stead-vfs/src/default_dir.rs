@@ -1,6 +1,6 @@
 //! A file system over another one with a default folder for paths that have no other location.
 //!
-//! Effects: reads and writes files of the file system below.
+//! Effects: workspace files (writes).
 
 use crate::lines::{LineRange, LineWindow};
 use crate::search::{

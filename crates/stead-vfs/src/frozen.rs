@@ -1,6 +1,6 @@
 //! A file system that refuses changes, for good or while a switch is on.
 //!
-//! Effects: reads and writes files of the file system below; the switch is memory only.
+//! Effects: in-process state, workspace files (writes).
 
 use crate::forward::forward_reads;
 use crate::{Expect, VPath, Version, Vfs, VfsError};

@@ -1,6 +1,6 @@
 //! Searching one file and truncating results: the parts that all grep implementations share.
 //!
-//! Effects: none but reads from the reader it is given.
+//! Effects: what it is given.
 
 use crate::search::{
     Case, FileMatches, FileSearchError, GrepLine, GrepMode, GrepQuery, LineKind, Syntax,

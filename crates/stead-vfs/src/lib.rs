@@ -38,7 +38,7 @@
 //!
 //! [`CopyPlan`] makes one tree equal to another.
 //!
-//! Effects: none here; its modules read and write the local disk and the store.
+//! Effects: none.
 
 mod copy;
 mod default_dir;

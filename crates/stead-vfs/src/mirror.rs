@@ -1,6 +1,6 @@
 //! Making one tree equal to another, copying only what differs.
 //!
-//! Effects: reads files of two file systems, and writes those of one.
+//! Effects: workspace files (writes), what it is given.
 
 use crate::{ContentHash, DirEntry, Expect, FileKind, ReadRange, VPath, Vfs, VfsError, Walk};
 use futures_util::{StreamExt, TryStreamExt, stream, try_join};

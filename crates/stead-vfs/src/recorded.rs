@@ -1,6 +1,6 @@
 //! A file system that records the previous content before each change, for undo.
 //!
-//! Effects: reads and writes files of the file system below, and writes the undo log.
+//! Effects: the clock, randomness, workspace files (writes), the store (writes).
 
 use crate::forward::forward_reads;
 use crate::{ContentHash, Expect, FileKind, ReadRange, VPath, Version, Vfs, VfsError};

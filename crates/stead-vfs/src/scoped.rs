@@ -1,6 +1,6 @@
 //! A folder of a file system as a file system.
 //!
-//! Effects: reads and writes files of the file system below.
+//! Effects: in-process state, the clock, workspace files (writes), what it is given.
 
 use crate::lines::{LineRange, LineWindow};
 use crate::search::{

@@ -14,7 +14,7 @@
 //!   more.
 //! - Files with a NUL byte are binary and have no matches.
 //!
-//! Effects: those of its implementations; the clock in `Bounds::new`.
+//! Effects: the clock, what it is given.
 
 use crate::{VPath, VfsError};
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! A file system that remembers what was read, so that changes of it can be found later.
 //!
-//! Effects: reads files of the file system below, and remembers them in memory.
+//! Effects: in-process state, workspace files (reads).
 
 use crate::{DirEntry, Expect, ReadRange, Search, Stat, VPath, Version, Vfs, VfsError};
 use bytes::Bytes;

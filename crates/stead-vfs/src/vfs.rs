@@ -1,6 +1,6 @@
 //! The contract of a file system.
 //!
-//! Effects: those of its implementations; hashes large contents on a blocking thread.
+//! Effects: none here; those of its implementations.
 
 use crate::lines::{self, LineRange, LineWindow};
 use crate::{PathError, Search, VPath, walk};

@@ -1,6 +1,6 @@
 //! Walking any file system by its listings.
 //!
-//! Effects: lists folders of the file system it is given.
+//! Effects: workspace files (reads).
 
 use crate::{DirEntry, FileKind, VPath, Vfs, VfsError, vfs::Walk};
 use futures_util::future::join_all;

@@ -24,7 +24,7 @@
 //!   each value.
 //! - [`Section`], [`Prompt`]: the system prompt. [`TextReader`]: files that are read for every turn.
 //!
-//! Effects: none here; its modules read files of the workspace.
+//! Effects: none.
 
 mod agent_spec;
 mod approval;

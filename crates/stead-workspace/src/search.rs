@@ -1,6 +1,6 @@
 //! The `search:` settings of agent.yaml, and the embedding model that they name.
 //!
-//! Effects: asks the embedding model.
+//! Effects: the model, the network, what it is given.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! Cached reading of the files that every turn needs.
 //!
-//! Effects: reads files of the tree it is given, and caches them in memory.
+//! Effects: in-process state, workspace files (reads).
 
 use crate::WorkspaceError;
 use crate::layout::decode_text;

@@ -1,6 +1,6 @@
 //! The `stead` command.
 //!
-//! Effects: none here; `cli` does the work.
+//! Effects: the environment, the terminal, the local disk (writes), tools, the model, processes.
 
 mod cli;
 

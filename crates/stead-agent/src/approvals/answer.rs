@@ -1,6 +1,6 @@
 //! Answers to approval questions, from any process: checked against the question, then recorded.
 //!
-//! Effects: reads files, appends to the journal, stores grants, and reads the clock.
+//! Effects: the clock, workspace files (reads), the store (writes), the journal (appends).
 
 use super::OpenQuestion;
 use super::grants::AskReason;

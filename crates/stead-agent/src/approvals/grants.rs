@@ -1,6 +1,6 @@
 //! The store of grants: one document of the place, per agent and owner.
 //!
-//! Effects: reads and writes one document of the store, and reads the clock.
+//! Effects: the clock, randomness, the store (writes).
 
 use super::ApprovalError;
 use crate::{AgentError, shared_document};

@@ -1,6 +1,6 @@
 //! Approval questions during a run, to hooks and to the person who is there.
 //!
-//! Effects: asks hooks and people, appends to the journal, stores grants, and reads the clock.
+//! Effects: the clock, the store (writes), the journal (appends), hooks, what it is given.
 
 use super::answer::{AnswerChecker, CheckedAnswer, expired_decision, store_grants};
 use crate::run::{RunStop, ToolCaller};

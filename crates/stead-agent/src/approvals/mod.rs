@@ -4,7 +4,7 @@
 //! any process, `interactive` asks the person who is there during the run, and `grants` stores
 //! permanent permissions. `subject` says what an answer is bound to.
 //!
-//! Effects: none here; its modules ask people, append to the journal, and store grants.
+//! Effects: none.
 
 mod answer;
 mod grants;

@@ -1,6 +1,6 @@
 //! What a person is asked about a call: what they see, how they may answer, and until when.
 //!
-//! Effects: reads files of the workspace, and reads the clock.
+//! Effects: the clock, workspace files (reads), what it is given.
 
 use crate::CallFacts;
 use crate::admission::{CallGate, resolved_paths};

@@ -1,6 +1,6 @@
 //! The daily budget limit, shared by all sessions, processes and machines of an owner.
 //!
-//! Effects: reads and writes one document of the store for each day, and reads the clock.
+//! Effects: the clock, randomness, the environment, the store (writes).
 
 use super::BudgetError;
 use crate::{AgentParts, shared_document};

@@ -4,7 +4,7 @@
 //! run itself, its summaries, hooks and subagents. The limits of a run and of its session are
 //! counted in memory, the daily limit in a document that all processes of the owner share.
 //!
-//! Effects: counts in memory, and reads and writes documents of the store and task records.
+//! Effects: in-process state, the clock, randomness, workspace files (reads), the store (writes).
 
 mod daily_limit;
 mod session_spending;

@@ -1,4 +1,4 @@
-//! What the open run and its session have spent so far.
+//! Part of the budgets: what the open run and its session have spent so far.
 //!
 //! Effects: none.
 

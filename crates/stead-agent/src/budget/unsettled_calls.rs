@@ -1,6 +1,7 @@
-//! Model calls that broke off. No journal says what they cost, but the limits count them.
+//! Part of the budgets: model calls that broke off. No journal says what they cost, but the limits
+//! count them.
 //!
-//! Effects: reads and writes one document of the store.
+//! Effects: the clock, randomness, the store (writes).
 
 use crate::shared_document;
 use serde::{Deserialize, Serialize};

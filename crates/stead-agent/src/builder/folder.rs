@@ -1,6 +1,6 @@
 //! Opening the folder of a workspace. It reads files of the local disk and changes none.
 //!
-//! Effects: reads the local disk.
+//! Effects: the environment, workspace files (reads), the local disk (reads), what it is given.
 
 use super::BuildError;
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! Building an agent.
+//! `AgentBuilder`: builds an agent from the folder of a workspace, its models and its place.
 //!
-//! Effects: reads the folder of the workspace, connects models, and opens the place.
+//! Effects: the environment, the local disk (writes), the network, what it is given.
 
 mod error;
 mod folder;

@@ -1,6 +1,6 @@
 //! Which models an agent uses, and how they are connected to.
 //!
-//! Effects: connects models, which may open files of the local disk.
+//! Effects: the environment, the local disk (writes), what it is given.
 
 use super::BuildError;
 use crate::ModelConnector;

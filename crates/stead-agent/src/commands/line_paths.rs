@@ -1,6 +1,6 @@
-//! The paths of the workspace that a command line plainly names.
+//! Part of the command rules: the paths of the workspace that a command line plainly names.
 //!
-//! Effects: resolves paths in the workspace and on the local disk.
+//! Effects: workspace files (reads), the local disk (reads).
 
 use super::machine::MachineView;
 use stead_shell::{CommandPart, ShellScript};

@@ -1,6 +1,7 @@
-//! Where the workspace lies on this machine, and what its sessions wrote there.
+//! Part of the command rules: where the workspace lies on this machine, and what its sessions wrote
+//! there.
 //!
-//! Effects: resolves paths on the local disk, and reads the undo log.
+//! Effects: the local disk (reads), the store (reads).
 
 use crate::AgentError;
 use std::path::{Component, Path, PathBuf};

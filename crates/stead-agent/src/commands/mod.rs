@@ -5,7 +5,7 @@
 //! file rules deny, git must find the workspace's own repository, and a line that was allowed
 //! exactly must run the program that was there when it was allowed.
 //!
-//! Effects: reads files of the workspace, resolves paths on the local disk, reads the undo log.
+//! Effects: workspace files (reads), the local disk (reads), the store (reads).
 
 mod line_paths;
 mod machine;

@@ -1,7 +1,7 @@
-//! Whether git in a folder only reads: it must find the repository of the workspace, and nothing in
-//! that may name a program.
+//! Part of the command rules: whether git in a folder only reads. It must find the repository of
+//! the workspace, and nothing in that may name a program.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: workspace files (reads).
 
 use stead_shell::{git_attributes_problem, git_config_problem};
 use stead_vfs::{FileKind, ReadRange, VPath, Vfs};

@@ -1,6 +1,6 @@
 //! The base sections of the prompt: the persona, the workspace and the facts of the session.
 //!
-//! Effects: none but the name of the operating system, a constant; only its signature is async.
+//! Effects: none (async for its trait).
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
@@ -75,7 +75,7 @@ impl Feature for BaseFeature {
 }
 
 impl BaseFeature {
-    /// Returns the section for a text of the definition.
+    /// Returns a section of the prompt that comes from settings.
     fn fixed_section(&self, text: &FixedText) -> Section {
         let body = match &text.tag {
             Some(tag) => enclose(tag, text.text.trim()),
@@ -85,13 +85,13 @@ impl BaseFeature {
     }
 }
 
-/// Returns the file with the settings of the agent.
+/// Returns the name of the file with the settings of the agent, as the source of sections.
 fn settings_file(cx: &TurnCx<'_>) -> String {
     let origin = cx.definition().origins.values().next();
     origin.map_or_else(|| "agent.yaml".to_owned(), |origin| origin.source.clone())
 }
 
-/// Returns the text about the workspace and its files; `None` without file tools.
+/// Returns the text about the workspace and its files; `None` if the agent has no file tools.
 fn workspace_section(cx: &TurnCx<'_>) -> Option<String> {
     let basic = [
         builtin::READ_FILE,
@@ -132,7 +132,7 @@ fn workspace_section(cx: &TurnCx<'_>) -> Option<String> {
     Some(text)
 }
 
-/// Adds a sentence about each file tool that needs one.
+/// Adds a sentence about how to use each file tool that needs one.
 fn push_tool_help(text: &mut String, cx: &TurnCx<'_>) {
     if cx.has_tool(&builtin::GREP_FILES) && cx.has_tool(&builtin::GLOB_FILES) {
         let grep = cx.name_of(&builtin::GREP_FILES);

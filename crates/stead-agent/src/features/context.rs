@@ -1,7 +1,7 @@
 //! Context files: the persona and other files whose text is in the prompt, up to
 //! [`MAX_SHOWN_BYTES`]. Reads files under the file rules of the session; writes nothing.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: workspace files (reads).
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! The files feature: it offers the file tools.
 //!
-//! Effects: none here; the tools that it offers read and write files of the workspace.
+//! Effects: none (async for its trait).
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

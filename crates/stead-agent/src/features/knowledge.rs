@@ -1,6 +1,6 @@
 //! The knowledge sections of the prompt: the entry file is shown whole, the other files are listed.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: workspace files (reads).
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

@@ -1,6 +1,7 @@
-//! Long-term memory: the section of the prompt, and the tools that change it.
+//! The memory feature: the section of the prompt with long-term memory, and the tools that change
+//! it.
 //!
-//! Effects: reads files of the workspace; the tools that it offers change memory files.
+//! Effects: workspace files (reads).
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

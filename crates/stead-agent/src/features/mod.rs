@@ -4,7 +4,7 @@
 //! share only the journal and the files. Contributing only reads; only the tools of a feature change
 //! anything. A new feature is its module and one line in [`all`].
 //!
-//! Effects: lists a folder of the workspace; its modules read files and offer tools.
+//! Effects: workspace files (reads).
 
 mod base;
 mod context;

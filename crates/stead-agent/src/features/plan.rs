@@ -1,6 +1,7 @@
-//! Plan mode: its tools, and when to use them. The gate and the files enforce it.
+//! The plan feature: the tools of plan mode, and when to use them. The gate and the files enforce
+//! plan mode.
 //!
-//! Effects: none here; a tool that it offers writes the plan, a file of the workspace.
+//! Effects: none (async for its trait).
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

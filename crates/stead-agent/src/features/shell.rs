@@ -1,6 +1,6 @@
-//! The `execute` tool and the section about commands.
+//! The shell feature: the `execute` tool, and the section of the prompt about commands.
 //!
-//! Effects: none here; the tool that it offers starts processes.
+//! Effects: what it is given.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

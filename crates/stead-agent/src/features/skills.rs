@@ -1,6 +1,6 @@
 //! Skills: instructions that the agent loads when it needs them.
 //!
-//! Effects: reads files of the workspace, and keeps catalogues in memory.
+//! Effects: in-process state, workspace files (reads).
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! The tasks feature: tools for the task list of the workspace, which sessions share.
 //!
-//! Effects: none here; the tools that it offers read and write the task list, a file.
+//! Effects: none (async for its trait).
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

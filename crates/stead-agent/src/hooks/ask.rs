@@ -1,6 +1,6 @@
 //! Asking one hook: a program, an HTTP endpoint, a model or an agent.
 //!
-//! Effects: starts processes, sends HTTP requests, asks models and subagents, and logs usage.
+//! Effects: the clock, the store (writes), hooks, the model, the network, processes.
 
 use super::answer::{HookAnswer, HookDecision, json_in_text, parse_answer};
 use super::runtime::{Delegate, HookRuntime, HookTask};

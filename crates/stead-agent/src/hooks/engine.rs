@@ -2,7 +2,7 @@
 //!
 //! Collects results and records nothing: the caller appends [`HookResults::runs`] to the journal.
 //!
-//! Effects: asks hooks, waits for the signals of the run, and reads the clock.
+//! Effects: in-process state, the clock, hooks, what it is given.
 
 use super::ask::{HookContext, HookFailure, ask_hook};
 use super::effect::{

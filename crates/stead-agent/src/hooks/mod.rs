@@ -32,7 +32,7 @@
 //! The object also has the names that hooks of other harnesses look for (`hook_event_name`,
 //! `tool_input`, …).
 //!
-//! Effects: none here; its modules ask hooks, append to the journal, and tell the listener.
+//! Effects: none.
 
 mod answer;
 mod ask;

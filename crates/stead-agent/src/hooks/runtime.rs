@@ -1,6 +1,6 @@
 //! The runtime of hooks: what they need from the process that runs them.
 //!
-//! Effects: none here; implementations of its trait run agents.
+//! Effects: what it is given.
 
 use crate::DelegationBounds;
 use futures_util::future::BoxFuture;

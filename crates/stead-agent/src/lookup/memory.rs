@@ -1,6 +1,6 @@
 //! The memory files that are searched. Quarantined facts are not.
 //!
-//! Effects: reads files of the workspace, and updates the search index.
+//! Effects: workspace files (reads), the index.
 
 use super::{LookupError, SyncedScope};
 use crate::Agent;

@@ -3,7 +3,7 @@
 //! Each search first updates the index with what changed since the last one. Nothing else updates
 //! it, and it can be deleted at any time.
 //!
-//! Effects: reads journals, updates and asks the search index, and asks the embedding model.
+//! Effects: the clock, workspace files (reads), the journal (reads), the index, the model.
 
 mod dates;
 mod journal;

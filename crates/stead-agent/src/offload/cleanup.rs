@@ -1,6 +1,6 @@
 //! Removal of offloaded files together with their session.
 //!
-//! Effects: lists and removes files of the workspace.
+//! Effects: workspace files (writes).
 
 use super::session_folder;
 use crate::{AgentError, AgentParts};

@@ -1,6 +1,6 @@
 //! Copying offloaded files together with a session.
 //!
-//! Effects: reads and writes files of the workspace.
+//! Effects: workspace files (writes).
 
 use super::session_folder;
 use crate::{AgentError, Session};

@@ -1,6 +1,6 @@
 //! Offloading of long texts.
 //!
-//! Effects: writes files of the workspace.
+//! Effects: in-process state, workspace files (writes).
 
 use super::{MAX_INLINE_BYTES, Offload, OffloadFailure};
 use stead_core::{Block, text_tokens};

@@ -1,6 +1,7 @@
-//! What is recorded about tool calls besides their intents, and what listeners are told of it.
+//! Part of a run: the records of tool calls (questions, refusals, results), and what the listener
+//! is told of them.
 //!
-//! Effects: appends to the journal, tells the listener, and writes offloaded files.
+//! Effects: workspace files (writes), the journal (appends), what it is given.
 
 use super::caller::{SKIPPED_TEXT, ToolCaller, is_begun};
 use super::stop::RunStop;

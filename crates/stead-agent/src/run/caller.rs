@@ -1,6 +1,6 @@
 //! The tool calls of one step: each is admitted by the gate, executed, and recorded.
 //!
-//! Effects: asks hooks, runs tool calls, appends to the journal, and tells the listener.
+//! Effects: workspace files (writes), the journal (appends), hooks, tools, what it is given.
 
 use super::call_records::{file_name, parent_of};
 use super::conversation::Conversation;

@@ -1,6 +1,6 @@
 //! The conversation of a run as the model sees it: prompt, tools, parameters and messages.
 //!
-//! Effects: reads and writes offloaded files of the workspace.
+//! Effects: in-process state, workspace files (writes).
 
 use crate::offload::{MediaLoader, Offload};
 use crate::{Session, TurnSetup};

@@ -1,7 +1,7 @@
 //! The loop of a run. It decides nothing: the fold says what is next
 //! ([`SessionState::next`](stead_core::SessionState::next)), the loop does it and records the result.
 //!
-//! Effects: carries out the steps of the run, appends to the journal, and tells the listener.
+//! Effects: the clock, the store (writes), the journal (appends), hooks, tools, the model.
 
 use super::BackgroundTaskPolicy;
 use super::caller::ToolCaller;

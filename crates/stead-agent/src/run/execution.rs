@@ -1,6 +1,6 @@
 //! The execution of one tool call, under a time limit and until the run is stopped.
 //!
-//! Effects: runs the tool call, waits for the signals of the run, and reads the clock.
+//! Effects: in-process state, the clock, tools.
 
 use super::signals::RunSignals;
 use crate::admission::AdmittedCall;

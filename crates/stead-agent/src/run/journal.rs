@@ -1,6 +1,6 @@
 //! The journal of a run: what happens is recorded here, and listeners are told.
 //!
-//! Effects: appends to the journal, and tells the listener.
+//! Effects: workspace files (reads), the store (writes), the journal (appends), what it is given.
 
 use super::{Listener, RunSignals};
 use crate::session::SessionWriter;

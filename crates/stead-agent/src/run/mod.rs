@@ -14,7 +14,7 @@
 //! [`ModelCaller`](model_call::ModelCaller) for a call of the model, and a
 //! [`Compactor`](compaction::Compactor) when the context is full.
 //!
-//! Effects: carries out the run, tells the listener, queues memory jobs, and collects garbage.
+//! Effects: the clock, the store (writes), the journal (appends), hooks, tools, the model.
 
 mod call_records;
 mod caller;

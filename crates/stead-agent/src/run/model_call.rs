@@ -1,6 +1,6 @@
 //! One call of the model: request, stream, reply on record.
 //!
-//! Effects: asks hooks and the model, appends to the journal, tells the listener, logs usage.
+//! Effects: the clock, the store (writes), the journal (appends), hooks, the model.
 
 use super::compaction::Compactor;
 use super::conversation::Conversation;

@@ -1,7 +1,7 @@
-//! Nested calls as data: the link between a running call and the loop that carries out the calls it
-//! makes, and the queues of these calls.
+//! Queues of nested calls, and the link from a running call to `ToolCaller::run_batch`;
+//! `nested_caller.rs` carries them out.
 //!
-//! Effects: memory only.
+//! Effects: in-process state.
 
 use super::caller::FinishedCall;
 use super::stop::RunStop;
@@ -54,7 +54,7 @@ impl NestedRequest {
     }
 }
 
-/// Why a call that made nested calls is stopped, if it is.
+/// How a call that makes nested calls stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LinkPhase {
     /// It is not stopped.
@@ -295,7 +295,7 @@ impl NestedWork {
             return Err(NestedCallError::TooMany { limit });
         }
         *count += 1;
-        // What it does itself is nothing but its calls, so those of them that run alone may run.
+        // A caller only waits for its nested calls, so it gives up its exclusive turn to them.
         self.running_alone.take_if(|running| *running == link.id());
         if !self.callers.contains_key(link.id()) {
             let caller = CallingCall {

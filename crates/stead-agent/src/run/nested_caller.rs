@@ -1,7 +1,7 @@
 //! Carries out nested calls: each is matched with the journal, admitted by the gate, executed and
 //! recorded like a call of the model, and its outcome goes to the call that made it.
 //!
-//! Effects: asks hooks, runs nested calls, appends to the journal, and tells the listener.
+//! Effects: workspace files (writes), the journal (appends), hooks, tools, what it is given.
 
 use super::caller::{FinishedCall, ToolCaller, intent, is_safe_to_repeat};
 use super::nested::{

@@ -3,7 +3,7 @@
 //! A single call runs in a session whose journal is kept in memory and then dropped. Gate, hooks and
 //! approvals are those of every other session.
 //!
-//! Effects: runs a tool call with its journal in memory; reads grants and files of the workspace.
+//! Effects: the clock, workspace files (reads), the store (writes), hooks, tools, what it is given.
 
 use super::caller::ToolCaller;
 use super::conversation::Conversation;

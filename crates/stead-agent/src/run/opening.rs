@@ -1,6 +1,6 @@
 //! The start of a run: checks before anything is recorded, then the entries that open the run.
 //!
-//! Effects: asks hooks, takes the lock or lease, appends to the journal, and tells the listener.
+//! Effects: the clock, workspace files (writes), the store (writes), the journal (appends), hooks.
 
 use super::conversation::Conversation;
 use super::journal::RunJournal;

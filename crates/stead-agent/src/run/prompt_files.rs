@@ -3,7 +3,7 @@
 //! The prompt is assembled when a run begins and stays the same, so that providers can cache it. If
 //! one of its files changes meanwhile, the model is told so before its next step.
 //!
-//! Effects: reads the versions of files of the workspace, and reads the clock.
+//! Effects: the clock, workspace files (reads).
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

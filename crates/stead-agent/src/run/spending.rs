@@ -1,6 +1,6 @@
 //! What a run spends: its budget, and the usage records of its calls.
 //!
-//! Effects: spends the budget, appends to the usage log, and tells the listener.
+//! Effects: in-process state, the clock, the store (writes), what it is given.
 
 use super::conversation::Conversation;
 use super::journal::RunJournal;

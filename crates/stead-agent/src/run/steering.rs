@@ -1,6 +1,6 @@
 //! Steering: messages that reach a run while it goes on.
 //!
-//! Effects: takes messages, asks hooks, appends to the journal, and tells the listener.
+//! Effects: workspace files (writes), the journal (appends), hooks, what it is given.
 
 use super::driver::ActiveRun;
 use super::stop::RunStop;

@@ -1,6 +1,6 @@
 //! Which agent of the workspace acts in a session.
 //!
-//! Effects: reads files of the workspace, and connects models.
+//! Effects: the environment, workspace files (reads), the local disk (writes), what it is given.
 
 use crate::session_models::ModelChoice;
 use crate::{Agent, AgentError};

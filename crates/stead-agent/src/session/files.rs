@@ -1,6 +1,6 @@
 //! The file tree of a session.
 //!
-//! Effects: none here; the file trees that it builds read and write, and record changes for undo.
+//! Effects: workspace files (writes), the store (writes).
 
 use super::Session;
 use super::acting_agent::ActingAgent;

@@ -1,6 +1,6 @@
 //! The folded journal of a session.
 //!
-//! Effects: memory only.
+//! Effects: in-process state.
 
 use std::sync::Arc;
 use stead_core::{Entry, FoldError, JournalLine, SessionState};

@@ -4,7 +4,7 @@
 //! permissions of the conversation ([`permissions`]). Between runs it holds no lock. Whatever
 //! changes the journal opens it first, as a [`SessionWriter`]; the `run` module carries out runs.
 //!
-//! Effects: reads the journal, tries the session's lock or lease, and asks the model's endpoint.
+//! Effects: the clock, the store (writes), the journal (appends), hooks, tools, the model.
 
 mod acting_agent;
 mod files;

@@ -1,6 +1,6 @@
 //! The permissions of a session, as the gate is told them.
 //!
-//! Effects: reads grants from the store, and updates state that subagents share, in memory.
+//! Effects: in-process state, the store (reads).
 
 use super::Session;
 use crate::admission::{CallGate, GateContext};

@@ -1,7 +1,7 @@
 //! Changes to the past of a session: rewind, fork, pin, and undo of file changes. Nothing in the
 //! journal is erased.
 //!
-//! Effects: reads and appends to journals, copies offloaded files, and undoes changes of files.
+//! Effects: the clock, workspace files (writes), the store (writes), the journal (appends).
 
 use super::{IfMissing, Session, SessionWriter};
 use crate::offload::copy_entries;

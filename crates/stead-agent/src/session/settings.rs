@@ -1,7 +1,7 @@
 //! Settings of a session that a person changes: plan mode, permission mode, the agent that acts,
 //! trust. The model is told of them with the next input; the gate applies them at once.
 //!
-//! Effects: reads files of the workspace, and appends to the journal.
+//! Effects: the clock, workspace files (reads), the store (writes), the journal (appends).
 
 use super::{IfMissing, Session, SessionWriter};
 use crate::AgentError;

@@ -1,6 +1,6 @@
 //! A session that is open for writing: the only way its journal and its state change.
 //!
-//! Effects: takes the lock or lease, appends to the journal, tells the listener, reads the clock.
+//! Effects: the clock, the store (writes), the journal (appends), what it is given.
 
 use super::fold::PermissionChange;
 use super::settings::effective_changes;

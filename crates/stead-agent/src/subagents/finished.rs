@@ -1,6 +1,6 @@
 //! Notices about tasks of subagents that ended.
 //!
-//! Effects: memory only.
+//! Effects: in-process state.
 
 use super::{Subagents, TaskRecord};
 use std::collections::BTreeSet;

@@ -5,7 +5,7 @@
 //! on in the background. The parent is told about the end of a task once: by the result of the
 //! call, or by a notice before the next request to the model.
 //!
-//! Effects: starts, awaits and stops tasks, and reads their records.
+//! Effects: in-process state, the clock, workspace files (writes), hooks, tools, the model.
 
 mod bounds;
 mod finished;

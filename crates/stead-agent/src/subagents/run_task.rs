@@ -1,6 +1,6 @@
 //! Running one task of a subagent to its end.
 //!
-//! Effects: runs the session of a subagent, writes its task record, and reads the clock.
+//! Effects: the clock, workspace files (writes), the journal (appends), hooks, tools, the model.
 
 use super::{DelegationContext, Subagents, TaskRecord, TaskStatus};
 use crate::{Agent, Listener, RunOptions, RunReport, Session};

@@ -1,6 +1,6 @@
 //! Delegating a task to a subagent, and continuing an earlier one.
 //!
-//! Effects: reads files, writes a task record, starts the task, and reads the clock.
+//! Effects: the clock, randomness, workspace files (writes), hooks, tools, the model.
 
 use super::bounds::child_files;
 use super::run_task::{ChildSession, TaskAssignment};

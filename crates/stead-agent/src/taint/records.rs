@@ -2,7 +2,7 @@
 //! of the records finds them, too, and untrusted content of one session must not become trusted in
 //! another.
 //!
-//! Effects: reads the journals of other sessions.
+//! Effects: the journal (reads).
 
 use super::command_source::{FileRead, ReadExtent};
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! The usage log: one line for every call of a model.
 //!
-//! Effects: reads and appends to the usage log, and reads the time zone of the system.
+//! Effects: the environment, the store (writes).
 
 mod rebuild;
 mod record;

@@ -1,6 +1,6 @@
-//! One call of a model, as a line of the usage log.
+//! One record of the usage log: one call of a model, as a line of the log.
 //!
-//! Effects: the clock, for the time of a new record.
+//! Effects: the clock.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

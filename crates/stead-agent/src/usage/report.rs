@@ -1,6 +1,6 @@
-//! Sums of usage records.
+//! Reports of usage: sums of the records of the usage log.
 //!
-//! Effects: none.
+//! Effects: what it is given.
 
 use super::UsageRecord;
 use jiff::civil::Date;

@@ -1,6 +1,6 @@
 //! The state of a session: the fold of its journal's entries.
 //!
-//! Effects: none but a cached token estimate in each message.
+//! Effects: in-process state.
 
 mod fold;
 

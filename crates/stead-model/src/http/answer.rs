@@ -1,6 +1,6 @@
 //! Reading the answer of a model over HTTP, streamed or whole.
 //!
-//! Effects: reads from the network, and the clock.
+//! Effects: the clock, the model, the network.
 
 use super::error::{answer_too_long, network_error};
 use super::{HttpModel, MAX_ANSWER_BYTES};

@@ -1,6 +1,6 @@
 //! The HTTP client and the headers of requests to models and other endpoints.
 //!
-//! Effects: reads root certificates of the machine and proxy variables of the environment.
+//! Effects: the environment, the local disk (reads).
 
 use super::error::error_chain;
 use crate::ModelError;

@@ -1,4 +1,4 @@
-//! The conditions of a script on the messages that the model was sent.
+//! Part of the scripted model: the conditions of its script on the messages that it was sent.
 //!
 //! Effects: none.
 

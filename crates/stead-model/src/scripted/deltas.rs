@@ -1,4 +1,5 @@
-//! Splitting the texts of a script into the pieces in which they arrive.
+//! Part of the scripted model: splitting the texts of its script into the pieces in which they
+//! arrive.
 //!
 //! Effects: none.
 

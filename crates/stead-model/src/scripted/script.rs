@@ -1,7 +1,7 @@
-//! The format of a model's script. Parsing is pure; every mistake is reported with its line and
-//! column.
+//! Part of the scripted model: the format of its script. Every mistake in one is reported with its
+//! line and column.
 //!
-//! Effects: memory only: counts how often a failure is still to occur.
+//! Effects: in-process state.
 
 use super::condition::Condition;
 use super::deltas;

@@ -1,5 +1,5 @@
-//! Fingerprints of requests: enough to find an answer and to describe a difference, without the
-//! content.
+//! Part of tapes: fingerprints of requests, enough to find an answer and to describe a difference,
+//! without the content.
 //!
 //! Effects: none.
 

@@ -1,6 +1,7 @@
-//! Wires: pure functions between our types and a provider's bytes. No I/O.
+//! Wires: functions between our types and a provider's bytes. They do no I/O; `encode` keeps what
+//! it encoded before.
 //!
-//! Effects: memory only: caches the encoded messages of a request.
+//! Effects: in-process state.
 
 pub(crate) mod anthropic;
 pub(crate) mod args;

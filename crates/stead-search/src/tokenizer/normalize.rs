@@ -1,4 +1,4 @@
-//! Normalising characters: without case, accents and widths.
+//! Part of the tokenizer: normalising characters, without case, accents and widths.
 //!
 //! Effects: none.
 

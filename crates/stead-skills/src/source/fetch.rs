@@ -1,6 +1,6 @@
 //! Fetching skills from a repository, a directory, an archive or a store.
 //!
-//! Effects: reads the local disk and stores, starts `git`, and unpacks on a blocking thread.
+//! Effects: the local disk (writes), the store (writes), the network, processes, what it is given.
 
 use super::archive::{ArchiveFormat, MAX_PACKED_BYTES};
 use super::bundle::{Bundle, BundledSkills};

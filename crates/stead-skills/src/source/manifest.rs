@@ -1,6 +1,6 @@
 //! `.stead/skills.json`, the manifest: which sources are installed.
 //!
-//! Effects: reads a file of the workspace.
+//! Effects: workspace files (reads).
 
 use super::{SourceError, SourceKind};
 use serde::{Deserialize, Serialize};

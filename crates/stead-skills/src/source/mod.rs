@@ -1,6 +1,6 @@
 //! The sources of skills: repositories, directories, archives and stores.
 //!
-//! Effects: none here; its modules read and write files, start `git`, and connect to stores.
+//! Effects: none.
 
 mod archive;
 mod bundle;

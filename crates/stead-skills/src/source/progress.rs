@@ -1,6 +1,6 @@
 //! The progress of installing or publishing skills, which another task shows.
 //!
-//! Effects: memory only.
+//! Effects: in-process state.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 

@@ -1,6 +1,6 @@
 //! Publishing skills to a store that a team shares.
 //!
-//! Effects: reads the local disk, writes files of the tree it is given, and makes random names.
+//! Effects: the clock, randomness, workspace files (writes), the local disk (reads).
 
 use super::progress::SkillPhase;
 use super::{Bundle, SkillProgress, SourceError};

@@ -1,6 +1,6 @@
 //! Reading `.tar` archives of skills, plain or compressed.
 //!
-//! Effects: none but reads from the reader it is given.
+//! Effects: what it is given.
 
 use super::archive::{ArchiveError, Unpacker, entry_name, max_unpacked_bytes};
 use super::bundle::{Bundle, LinkPolicy};

@@ -4,7 +4,7 @@
 //! publisher sends to every socket in that folder, which it lists at most every 20 ms, and when it
 //! hears from a process for the first time: an answer must reach who asked.
 //!
-//! Effects: Unix sockets and their files on the local disk, a task for each socket, and the clock.
+//! Effects: in-process state, the clock, randomness, the local disk (writes), the store (writes).
 
 use super::envelope::{Continuity, GapDetector, HEADER_BYTES, Numbering};
 use super::hub::{Hub, HubEvent};

@@ -3,7 +3,7 @@
 //!
 //! Whoever can write into it can listen, so it must belong to this user alone.
 //!
-//! Effects: reads and writes the local disk, and probes sockets.
+//! Effects: the environment, the local disk (writes).
 
 use crate::{Disk, OsDisk, StoreError};
 use rustix::fs::{AtFlags, CWD, FileType};

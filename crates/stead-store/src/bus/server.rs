@@ -1,6 +1,6 @@
 //! A bus over a server (Redis, PostgreSQL): one task that sends, one that listens.
 //!
-//! Effects: runs tasks that send and listen through a `BusTransport`, and the clock.
+//! Effects: in-process state, the clock, randomness, the store (writes), the network.
 
 use super::envelope::{GapDetector, Numbering};
 use super::hub::{Hub, HubEvent};

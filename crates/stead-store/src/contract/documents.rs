@@ -1,6 +1,6 @@
 //! The contract for documents: versioned values under keys, changed by compare-and-set.
 //!
-//! Effects: those of its implementations; the clock and randomness in `DocVersion::fresh`.
+//! Effects: the clock, randomness, what it is given.
 
 use super::{FencingToken, Space};
 use crate::StoreError;

@@ -1,6 +1,6 @@
 //! The contract for leases: the right to write something until a deadline.
 //!
-//! Effects: those of its implementations.
+//! Effects: none here; those of its implementations.
 
 use super::Space;
 use crate::StoreError;

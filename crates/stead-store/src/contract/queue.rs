@@ -1,6 +1,6 @@
 //! The contract for durable queues: each job is delivered at least once, to one worker at a time.
 //!
-//! Effects: those of its implementations.
+//! Effects: none here; those of its implementations.
 
 use super::Space;
 use crate::StoreError;

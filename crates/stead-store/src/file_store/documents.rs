@@ -1,6 +1,6 @@
 //! The documents of the file store: one file for each.
 //!
-//! Effects: reads and writes documents on the local disk.
+//! Effects: the clock, randomness, the local disk (writes), the store (writes).
 
 use super::leases::check_fence;
 use super::locked_folder::{LockedFolder, SpaceSubfolder};

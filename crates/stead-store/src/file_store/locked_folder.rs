@@ -1,7 +1,7 @@
 //! The folder of one space of the file store, under a lock. Every operation runs between locking
 //! and unlocking, after interrupted operations have been completed.
 //!
-//! Effects: locks a folder of the local disk, reads and writes in it, and the clock.
+//! Effects: the clock, randomness, the local disk (writes).
 
 use crate::{Disk, DocVersion, StoreError, open_dir};
 use rustix::fs::{AtFlags, FlockOperation, RenameFlags};

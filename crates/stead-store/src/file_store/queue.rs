@@ -1,6 +1,6 @@
 //! The queues of the file store: one file with the jobs of a queue, and a file for each payload.
 //!
-//! Effects: reads and writes queues on the local disk, and the clock.
+//! Effects: the clock, randomness, the local disk (writes), the store (writes).
 
 use super::locked_folder::{LockedFolder, SpaceSubfolder};
 use super::{FileStore, names, now_ms};

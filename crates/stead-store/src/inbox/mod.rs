@@ -10,7 +10,7 @@
 //! Every insertion replaces the counter and expects the version it has read, so the numbers of rows
 //! are the order in which they were inserted, whichever process or machine did it.
 //!
-//! Effects: reads and writes the store (the documents of the inbox), the clock and randomness.
+//! Effects: the clock, randomness, the store (writes).
 
 mod records;
 mod types;

@@ -1,6 +1,6 @@
 //! A line log as one text file.
 //!
-//! Effects: locks, reads and writes one file of the local disk.
+//! Effects: the local disk (writes), the store (writes), what it is given.
 
 use super::{LineLog, RewriteLines};
 use crate::sessions::make_dirs;

@@ -1,6 +1,6 @@
 //! The bus of the Redis store, over `PUBLISH`.
 //!
-//! Effects: publishes and listens on the Redis server.
+//! Effects: in-process state, the clock, the store (writes), the network.
 
 use super::connection::RedisLink;
 use crate::bus::{BusFault, BusListener, BusTransport, Channel, Envelope};

@@ -1,7 +1,7 @@
 //! The leases of the Redis store: hashes that never expire, because the token must outlive the
 //! holder.
 //!
-//! Effects: reads and writes leases on the Redis server.
+//! Effects: the clock, the store (writes), the network.
 
 use super::{RedisStore, millis, number, text};
 use crate::{AcquireOutcome, Claim, FencingToken, Lease, Leases, Space, StoreError};

@@ -1,6 +1,6 @@
 //! Creating folders for sessions and logs, and reading modification times.
 //!
-//! Effects: creates, opens and syncs folders of the local disk.
+//! Effects: the local disk (writes).
 
 use crate::{Disk, open_dir};
 use rustix::fs::CWD;

@@ -1,6 +1,6 @@
 //! Group commit: many writers that wait for the disk share one sync.
 //!
-//! Effects: runs the given sync on a blocking thread; waits in memory for others.
+//! Effects: in-process state, what it is given.
 
 use std::io;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The process that holds a session, and whether it is still alive.
 //!
-//! Effects: reads `/proc` (and caches the machine's id), the clock and randomness.
+//! Effects: in-process state, the clock, randomness, the environment.
 
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;

@@ -3,7 +3,7 @@
 //! Each line after the first is one summary, and of several lines of a session the last one counts.
 //! A change is one more line; now and then the file is written anew without what is outdated.
 //!
-//! Effects: reads and writes the index on the local disk, and waits for its lock.
+//! Effects: the clock, the local disk (writes).
 
 use crate::{Disk, Position, SessionSummary, StoreError};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};

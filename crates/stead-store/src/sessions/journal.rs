@@ -1,6 +1,6 @@
 //! One journal file: reading and verifying it, and appending to it.
 //!
-//! Effects: appends to a journal file, truncates and syncs it, and the clock.
+//! Effects: in-process state, the clock, the local disk (writes), the journal (appends).
 
 use super::group_sync::GroupSync;
 use super::lock::Lock;

@@ -1,6 +1,6 @@
 //! Opening and reading the file of a journal.
 //!
-//! Effects: reads journal files from the local disk.
+//! Effects: the local disk (reads), the journal (reads).
 
 use super::journal::read_lines;
 use crate::{Position, StoreError, TornTail};

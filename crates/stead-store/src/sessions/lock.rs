@@ -4,7 +4,7 @@
 //! ends, and nothing is written to hold it. The holder is looked up in the kernel only when another
 //! process is refused.
 //!
-//! Effects: locks a journal file, reads `/proc` to find the holder, and the clock.
+//! Effects: the clock, the environment, the local disk (writes).
 
 use crate::{Holder, LockWait, StoreError};
 use rustix::fs::FlockOperation;

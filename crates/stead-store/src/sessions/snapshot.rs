@@ -1,6 +1,6 @@
 //! The snapshot of a session: a copy of its state for people and other programs.
 //!
-//! Effects: writes a snapshot to the local disk.
+//! Effects: the local disk (writes).
 
 use super::dirs::make_dirs;
 use crate::{Disk, Position, open_dir};

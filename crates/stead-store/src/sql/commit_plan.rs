@@ -1,4 +1,5 @@
-//! The effect of a commit on each key: the expected state before and the state after. No I/O.
+//! Part of the SQL store: the effect of a commit on each key, as the expected state before and the
+//! state after. No I/O.
 //!
 //! Effects: none.
 

@@ -1,4 +1,5 @@
-//! A commit as one statement, for databases whose WITH clauses can change rows.
+//! Part of the SQL store: a commit as one statement, for databases whose WITH clauses can change
+//! rows.
 //!
 //! The statement first locks the rows that must exist, and writes only if all of them do. A key
 //! that must be absent needs no lookup: inserting it fails if it exists.

@@ -1,6 +1,6 @@
 //! The documents of the SQL store, in a table.
 //!
-//! Effects: reads and writes documents in the database.
+//! Effects: the clock, randomness, the local disk (writes), the store (writes), the network.
 
 use super::commit_plan::{CommitPlan, FoundVersions, KeyChange, KeyOutcome};
 use super::cte_commit::CteCommit;

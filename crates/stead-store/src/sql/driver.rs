@@ -1,6 +1,6 @@
-//! The interface to a database: statements, alone or in a transaction.
+//! Part of the SQL store: the interface to a database, for statements alone or in a transaction.
 //!
-//! Effects: those of its implementations; `finish` ends a transaction.
+//! Effects: what it is given.
 
 use crate::StoreError;
 use futures_util::future::BoxFuture;

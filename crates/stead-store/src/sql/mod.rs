@@ -8,7 +8,7 @@
 //! retried for a while ([`retry`]); a retry after a lost response first checks whether the earlier
 //! attempt was applied.
 //!
-//! Effects: connects to the database, and reads and locks rows of it.
+//! Effects: in-process state, the clock, the local disk (writes), the store (writes), the network.
 
 mod commit_plan;
 mod cte_commit;

@@ -1,6 +1,6 @@
 //! Retries of database operations after conflicts and lost connections.
 //!
-//! Effects: repeats operations on the database, the clock and randomness.
+//! Effects: the clock, randomness, what it is given.
 
 use super::SqlStore;
 use super::driver::DbFault;

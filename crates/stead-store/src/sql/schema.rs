@@ -1,6 +1,6 @@
 //! The tables of the SQL store, created and migrated on first use.
 //!
-//! Effects: creates and migrates the tables of the database, and reads its limits.
+//! Effects: the clock, randomness, the local disk (writes), the store (writes), the network.
 
 use super::dialect::SqlDialect;
 use super::driver::{DbFault, Statement, TransactionKind, Tx, finish};

@@ -5,7 +5,7 @@
 //! agents/<agent>/undo/images/<sha256>              the previous contents
 //! ```
 //!
-//! Effects: reads and writes the undo log on the local disk.
+//! Effects: the local disk (writes), the store (writes).
 
 use super::{LoggedRun, PreImage, RunKey, UndoLog};
 use crate::sessions::{make_dirs, modified_ms};

@@ -1,6 +1,6 @@
 //! The undo log: the changes of runs, and the previous contents of files.
 //!
-//! Effects: those of its implementations.
+//! Effects: none here; those of its implementations.
 
 mod files;
 mod store;

@@ -1,6 +1,6 @@
 //! The undo log as documents of a store.
 //!
-//! Effects: reads and writes the store (undo log); the clock and randomness for keys.
+//! Effects: the clock, randomness, the store (writes).
 
 use super::{LoggedRun, PreImage, RunKey, UndoLog};
 use crate::{

@@ -1,6 +1,6 @@
 //! The `execute` tool: runs shell commands in a sandbox.
 //!
-//! Effects: starts processes in the sandbox, looks up folders, and passes output to a spill.
+//! Effects: in-process state, the clock, workspace files (writes), processes, what it is given.
 
 mod result;
 mod terminal_codes;

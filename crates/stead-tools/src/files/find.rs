@@ -1,6 +1,6 @@
 //! The `glob_files` and `grep_files` tools: find files by name, and lines by pattern.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: the clock, workspace files (reads).
 
 use super::{MAX_OUTPUT_CHARS, explain_error, here, parse_path};
 use crate::title;

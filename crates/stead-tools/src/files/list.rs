@@ -1,6 +1,6 @@
 //! The `ls` and `file_info` tools: list a directory, and describe a file.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: workspace files (reads).
 
 use super::{FILE_PATH, GLOB_FILES, explain_error, here, media, parse_path};
 use crate::title;

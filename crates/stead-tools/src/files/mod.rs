@@ -1,6 +1,6 @@
 //! The file tools. Each has one implementation for every place and every surface.
 //!
-//! Effects: reads names of files of the workspace, for hints in errors.
+//! Effects: in-process state, the clock, workspace files (writes).
 
 mod diff;
 mod edit;

@@ -1,6 +1,6 @@
 //! The `delete_file` and `move_file` tools.
 //!
-//! Effects: moves and deletes files of the workspace, and reads them for previews.
+//! Effects: in-process state, the clock, workspace files (writes).
 
 use super::diff::{CurrentContent, preview_removal};
 use super::{FILE_PATH, explain_error, parse_path};

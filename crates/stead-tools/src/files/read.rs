@@ -1,6 +1,6 @@
 //! The `read_file` tool: shows text with line numbers, and media.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: workspace files (reads).
 
 use super::media::{self, FileDisplay};
 use super::{FILE_PATH, MAX_OUTPUT_CHARS, explain_error, parse_path};

@@ -1,6 +1,6 @@
 //! The `tree` tool: the files below a directory, as an indented tree.
 //!
-//! Effects: reads names of files of the workspace.
+//! Effects: the clock, workspace files (reads).
 
 use super::{MAX_OUTPUT_CHARS, explain_error, here, parse_path};
 use crate::{CallPlan, Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};

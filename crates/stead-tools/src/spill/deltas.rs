@@ -1,6 +1,6 @@
-//! The newest part of an output, reported at intervals.
+//! Part of spills: the newest part of an output, reported at intervals.
 //!
-//! Effects: tells the listener, and the clock.
+//! Effects: the clock, what it is given.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
-//! The file that takes an output while it is written.
+//! Part of spills: the file that takes an output while it is written.
 //!
-//! Effects: writes a file of the session, and counts it against the quota.
+//! Effects: in-process state, workspace files (writes).
 
 use super::{Quota, SpillSite};
 use bytes::Bytes;

@@ -5,7 +5,7 @@
 //! writer reads it again and repeats the change, so that no change is lost. A damaged file is never
 //! written.
 //!
-//! Effects: reads and writes the file of the tasks in the workspace, and the clock.
+//! Effects: the clock, workspace files (writes).
 
 mod list;
 mod tools;

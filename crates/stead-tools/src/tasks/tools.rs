@@ -1,7 +1,7 @@
 //! The `create_task`, `list_tasks`, `get_task` and `delete_task` tools: tasks in a file that
 //! outlive the conversation. Tasks of subagents are another thing.
 //!
-//! Effects: reads and writes the file of the tasks; the clock, time zone and randomness.
+//! Effects: the clock, randomness, the environment, workspace files (writes).
 
 use super::list::{Priority, Status, TaskItem};
 use super::update::UpdateTask;

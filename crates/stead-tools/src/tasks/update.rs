@@ -1,6 +1,6 @@
-//! The `update_task` tool.
+//! The `update_task` tool, which notes the progress of a task that outlives the conversation.
 //!
-//! Effects: reads and writes the file of the tasks in the workspace, and the clock.
+//! Effects: the clock, the environment, workspace files (writes).
 
 use super::list::{Status, TaskItem, python_iso};
 use super::tools::{TaskFile, check_length};

@@ -1,6 +1,6 @@
 //! Searching the content of one file of any file system.
 //!
-//! Effects: reads a file of the file system it is given, and searches it on a blocking thread.
+//! Effects: in-process state, workspace files (reads), what it is given.
 
 use crate::grep::{self, MatchCollector};
 use crate::search::{Bounds, FileMatches, FileSearchError, GrepMode, GrepQuery, Syntax, Visible};

@@ -1,6 +1,6 @@
 //! The files that a search looks at: a walk without hidden and ignored files.
 //!
-//! Effects: reads names and ignore files of the file system it is given.
+//! Effects: workspace files (reads).
 
 use crate::glob::{DotFiles, PathGlob};
 use crate::ignores::{IgnoreFiles, Ignores, IsDir, MAX_IGNORE_FILE_BYTES};

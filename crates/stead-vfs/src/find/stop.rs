@@ -1,6 +1,6 @@
 //! Ending a search early: when it is cancelled, or at its deadline.
 //!
-//! Effects: waits for the given work, cancellation or the clock.
+//! Effects: in-process state, the clock, what it is given.
 
 use crate::search::Bounds;
 use std::future::Future;

@@ -1,9 +1,9 @@
-//! The paths that an access touches, and the decision of the rules about them.
+//! Part of `Guarded`: the paths that an access touches, and the decision of the rules about them.
 //!
 //! A path is judged by its name, by its real path, and by its target. The name is judged first and
 //! alone, before any lookup, so that a denied path gives the same answer whether it exists or not.
 //!
-//! Effects: looks up names and lists folders in the file system below.
+//! Effects: workspace files (reads).
 
 use super::with_path;
 use crate::rules::{ProtectedLinks, RuleDecision, Rules};

@@ -1,6 +1,7 @@
-//! Searching behind rules: denied files do not appear in the results or in their number.
+//! Part of `Guarded`: searching behind rules. Denied files do not appear in the results or in
+//! their number.
 //!
-//! Effects: searches the file system below; counts omitted files in memory.
+//! Effects: in-process state, workspace files (reads), what it is given.
 
 use super::judge::path_aliases;
 use super::{Guarded, with_path};

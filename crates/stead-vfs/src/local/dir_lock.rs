@@ -1,6 +1,6 @@
 //! The lock of a directory of the local disk, under which it is checked and changed in one step.
 //!
-//! Effects: locks a folder of the local disk, and waits for the lock by the clock.
+//! Effects: in-process state, the clock, the local disk (writes).
 
 use super::LocalInner;
 use super::error;

@@ -1,6 +1,6 @@
-//! Conversion of operating system errors to [`VfsError`].
+//! Part of the local backend: conversion of operating system errors to [`VfsError`].
 //!
-//! Effects: none, it only converts errors.
+//! Effects: none (async for its trait).
 
 use crate::{PathError, VPath, VfsError};
 use rustix::io::Errno;

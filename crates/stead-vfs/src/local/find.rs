@@ -1,6 +1,6 @@
-//! Glob and grep on the local disk.
+//! Part of the local backend: glob and grep on the local disk.
 //!
-//! Effects: reads the local disk.
+//! Effects: in-process state, the clock, the local disk (reads), what it is given.
 
 use super::LocalInner;
 use super::error;

@@ -1,6 +1,6 @@
 //! Keeping the first results of a search in path order, whatever order they arrive in.
 //!
-//! Effects: memory only.
+//! Effects: in-process state.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

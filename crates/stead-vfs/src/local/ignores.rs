@@ -1,6 +1,6 @@
 //! Reading ignore files of the local disk by descriptor.
 //!
-//! Effects: reads ignore files of the local disk.
+//! Effects: the local disk (reads).
 
 use super::root;
 use crate::ignores::{IgnoreFiles, Ignores, MAX_IGNORE_FILE_BYTES};

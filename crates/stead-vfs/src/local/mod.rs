@@ -1,6 +1,6 @@
 //! The local backend: a directory of the local disk as a file system.
 //!
-//! Effects: reads and writes the local disk, partly on blocking threads; caches line positions.
+//! Effects: in-process state, the clock, randomness, the local disk (writes), what it is given.
 
 mod attributes;
 mod dir_lock;

@@ -1,6 +1,6 @@
 //! Removing temporary files that crashed processes left on the local disk.
 //!
-//! Effects: removes temporary files from the local disk, and the clock.
+//! Effects: the clock, the local disk (writes).
 
 use super::write::is_temporary;
 use super::{LocalVfs, error, root};

@@ -1,7 +1,8 @@
-//! Changes to the local disk. All go through `self.disk`, which tests let fail; a comparison and
-//! the rename that depends on it happen under the folder's lock (`lock_dir`), across processes.
+//! Part of the local backend: writing, moving and removing files. All changes go through
+//! `self.disk`, which tests let fail; a comparison and the rename that depends on it happen under
+//! the folder's lock (`lock_dir`), across processes.
 //!
-//! Effects: writes, moves and removes files of the local disk; randomness for temporary names.
+//! Effects: in-process state, the clock, randomness, the local disk (writes).
 
 use super::LocalInner;
 use super::attributes::FileAttributes;

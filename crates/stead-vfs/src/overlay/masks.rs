@@ -1,6 +1,6 @@
 //! The masks of an overlay: paths at which the lower layer is hidden.
 //!
-//! Effects: reads and writes the file of masks in the upper layer, and caches it in memory.
+//! Effects: in-process state, the clock, randomness, workspace files (writes).
 
 use crate::{Expect, ReadRange, VPath, Version, Vfs, VfsError};
 use serde::{Deserialize, Serialize};

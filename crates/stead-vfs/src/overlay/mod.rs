@@ -1,6 +1,6 @@
 //! The overlay: a writable file system over a read-only one.
 //!
-//! Effects: reads files of both layers, and writes those of the upper one.
+//! Effects: in-process state, the clock, randomness, workspace files (writes), what it is given.
 
 mod masks;
 mod read;

@@ -1,6 +1,6 @@
 //! Reading through both layers of an overlay.
 //!
-//! Effects: reads files of both layers.
+//! Effects: in-process state, workspace files (reads).
 
 use super::masks::{self, Masks};
 use super::{Overlay, OverlayLayer};

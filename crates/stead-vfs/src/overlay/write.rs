@@ -1,6 +1,6 @@
 //! Writing to the upper layer of an overlay, and masking the lower one.
 //!
-//! Effects: reads files of both layers, and writes those of the upper one.
+//! Effects: in-process state, the clock, randomness, workspace files (writes).
 
 use super::masks;
 use super::{Overlay, OverlayLayer};

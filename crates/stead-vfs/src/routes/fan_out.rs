@@ -1,4 +1,4 @@
-//! One search in several mounted file systems at once.
+//! Part of `Routes`: one search in several mounted file systems at once.
 //!
 //! Each file system searches itself and is told by [`Visible`] which of its files count: those that
 //! the pattern selects by their path in the whole tree, and that no other mount hides. This filter
@@ -7,7 +7,7 @@
 //! Ignore files above a mount point apply in it, as in any directory. A file system does not know
 //! them, so if there are any, the mount is searched from here.
 //!
-//! Effects: searches the mounted file systems.
+//! Effects: in-process state, the clock, workspace files (reads), what it is given.
 
 use super::{Routes, full_path};
 use crate::find::{SearchInterrupted, SearchStop};

@@ -1,6 +1,6 @@
 //! Routes: several file systems in one tree, by path prefix.
 //!
-//! Effects: reads and writes files of the mounted file systems.
+//! Effects: in-process state, the clock, workspace files (writes), what it is given.
 
 mod fan_out;
 mod read;

@@ -1,6 +1,6 @@
-//! Reading through mounts, and the directories that exist because of them.
+//! Part of `Routes`: reading through mounts, and the directories that exist because of them.
 //!
-//! Effects: reads files of the mounted file systems.
+//! Effects: workspace files (reads).
 
 use super::{Route, Routes};
 use crate::{DirEntry, FileKind, Stat, VPath, Version, VfsError, Walk, walk};

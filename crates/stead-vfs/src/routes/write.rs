@@ -1,6 +1,6 @@
-//! Writing through mounts, and moving between them.
+//! Part of `Routes`: writing through mounts, and moving between them.
 //!
-//! Effects: writes files of the mounted file systems, and copies between them.
+//! Effects: workspace files (writes).
 
 use super::Routes;
 use crate::copy::{self, CopyEndpoint};

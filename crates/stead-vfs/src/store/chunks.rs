@@ -1,6 +1,7 @@
-//! Contents of files that are too large for one document of the store, in chunks.
+//! Contents of files that are too large for one document of the store, in chunks. See
+//! `store/mod.rs` for the protocol.
 //!
-//! Effects: reads and writes the store (chunks and their markers), and the clock.
+//! Effects: in-process state, the clock, randomness, the store (writes).
 
 use super::error;
 use super::node::{self, Chunks};

@@ -1,4 +1,4 @@
-//! Conversion of store errors to [`VfsError`].
+//! Part of the store backend: conversion of store errors to [`VfsError`].
 //!
 //! Effects: none.
 

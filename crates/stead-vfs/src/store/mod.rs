@@ -13,7 +13,7 @@
 //! While no node refers to it, a *marker* exists; contents that a crash leaves are found by their
 //! marker ([`StoreVfs::sweep`]).
 //!
-//! Effects: reads and writes the store (documents); caches versions of directories in memory.
+//! Effects: in-process state, the clock, randomness, the store (writes), what it is given.
 
 mod chunks;
 mod error;

@@ -1,6 +1,6 @@
 //! The layout of a tree in documents of the store: keys and node metadata.
 //!
-//! Effects: none but the clock, for times of change.
+//! Effects: the clock, randomness.
 
 use crate::{ContentHash, DirEntry, FileKind, PathError, Stat, VPath, Version, VfsError};
 use bytes::Bytes;

@@ -1,6 +1,7 @@
-//! The directories above a path in the store: expectations of a commit, and a cache of versions.
+//! The directories above a path: the checks and creations that a commit needs for them, and a cache
+//! of their versions. See `store/mod.rs` for the protocol.
 //!
-//! Effects: reads the store (documents); caches versions of directories in memory.
+//! Effects: in-process state, the clock, randomness, the store (reads).
 
 use super::StoreVfs;
 use super::node::{self, FileNode, NodeMeta};
@@ -15,8 +16,8 @@ use stead_store::{DocVersion, Document, DocumentChange, Expected};
 /// learn again.
 const MAX_KNOWN: usize = 4096;
 
-/// The versions of directories when they were last seen. They are only used in expectations, so an
-/// outdated one costs a retry and nothing else.
+/// The versions of directories when they were last seen, or about to be created. They are only used
+/// in expectations, so an outdated one costs a retry and nothing else.
 #[derive(Debug, Default)]
 pub(super) struct DirectoryVersions(Mutex<HashMap<VPath, DocVersion>>);
 

@@ -1,6 +1,6 @@
 //! Reading from the store: `stat`, `list`, `read` and `walk`.
 //!
-//! Effects: reads the store (documents).
+//! Effects: the clock, randomness, the store (reads).
 
 use super::StoreVfs;
 use super::error;

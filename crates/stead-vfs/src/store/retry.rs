@@ -1,6 +1,6 @@
 //! Retries of a change in the store after conflicts with other writers.
 //!
-//! Effects: waits by the clock, for a random time.
+//! Effects: the clock, randomness.
 
 use std::time::Duration;
 use stead_store::DocVersion;

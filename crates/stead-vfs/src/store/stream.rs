@@ -1,6 +1,6 @@
-//! Writing contents of files to the store in pieces.
+//! Writing contents of files to the store in pieces. See `store/mod.rs` for the protocol.
 //!
-//! Effects: reads the stream it is given, and writes the store (chunks).
+//! Effects: in-process state, the clock, randomness, the store (writes), what it is given.
 
 use super::chunks::{CHUNK_BYTES, INLINE_BYTES, Marker, Uploaded};
 use super::error;

@@ -1,6 +1,6 @@
-//! Moving and removing whole trees in the store.
+//! Moving and removing whole trees in the store. See `store/mod.rs` for the protocol.
 //!
-//! Effects: reads, moves and removes documents of the store.
+//! Effects: in-process state, the clock, randomness, the store (writes).
 
 use super::chunks::LeftoverChunks;
 use super::error;

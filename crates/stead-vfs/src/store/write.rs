@@ -1,6 +1,7 @@
-//! Writing files, creating directories and setting mode bits in the store.
+//! Writing files, creating directories and setting mode bits in the store. See `store/mod.rs` for
+//! the protocol.
 //!
-//! Effects: reads and writes the store (documents).
+//! Effects: in-process state, the clock, randomness, the store (writes).
 
 use super::chunks::{INLINE_BYTES, LeftoverChunks, Uploaded};
 use super::error;

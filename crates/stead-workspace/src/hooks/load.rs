@@ -1,6 +1,6 @@
 //! Loading a folder of hooks.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: workspace files (reads), what it is given.
 
 use super::raw::{HandlerKind, RawHandler, RawHook};
 use super::{Handler, HookSpec, Matcher, Program};

@@ -2,7 +2,7 @@
 //!
 //! This module loads and checks them; `stead-agent` asks them.
 //!
-//! Effects: none here; `load` reads files of the workspace.
+//! Effects: none.
 
 mod event;
 mod load;

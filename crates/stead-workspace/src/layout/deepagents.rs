@@ -1,6 +1,6 @@
 //! Deep Agents: `AGENTS.md` files as memory, and folders of skills.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: workspace files (reads), what it is given.
 
 use super::project_files::load_project_files;
 use super::{

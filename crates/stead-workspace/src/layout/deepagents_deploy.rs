@@ -1,6 +1,6 @@
 //! Projects of Deep Agents' `deploy`: `agent.json`, `AGENTS.md`, `skills/`, `subagents/<name>/`.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: workspace files (reads), what it is given.
 
 use super::{
     Draft, Layout, LayoutDef, LayoutMark, LoadCx, MarkRank, MarkStrength, ModelUse, stead,

@@ -1,6 +1,6 @@
 //! The draft of a definition: what a layout loads from settings files, with its findings.
 //!
-//! Effects: reads files of the workspace and of the platform.
+//! Effects: workspace files (reads), what it is given.
 
 use super::{LoadCx, ModelUse, Strictness};
 use crate::folder_trust::{DOTENV_KEY, named_in_line, part as acting_part};

@@ -1,6 +1,6 @@
 //! Files that people keep in a project for coding agents: `CLAUDE.md`, `.claude/` and `.mcp.json`.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: workspace files (reads).
 
 use super::subagents::{ParsedSubagent, definition_id, parse};
 use super::{Draft, Strictness};

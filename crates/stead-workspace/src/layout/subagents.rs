@@ -1,6 +1,6 @@
 //! `subagents/<id>.md`: agent definitions of the stead and agentscope layouts.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: workspace files (reads).
 
 use super::{Draft, ModelUse, SettingsText, Strictness};
 use crate::{

@@ -1,6 +1,6 @@
 //! The table of layouts: everything the rest of the program needs to know about each.
 //!
-//! Effects: none but a cached constant; whether a mark exists, the caller looks up.
+//! Effects: in-process state, what it is given.
 
 use super::{Draft, LoadCx, WorkspaceNameError};
 use super::{

@@ -1,6 +1,6 @@
 //! `stead check`: strict validation of a workspace.
 //!
-//! Effects: reads files of the workspace, skills and journals, and prints.
+//! Effects: the terminal, workspace files (reads), the journal (reads), the network.
 
 use super::args::{CheckArgs, GlobalArgs};
 use super::env::ProcessEnv;

@@ -1,6 +1,6 @@
 //! `stead demo`: a tour with a scripted model; everything else is real.
 //!
-//! Effects: writes a workspace to the local disk, runs sessions in it, prints, and removes it.
+//! Effects: the environment, the terminal, the local disk (writes), tools, the model.
 
 use super::args::{DemoArgs, GlobalArgs, OutputFormat};
 use super::env::ProcessEnv;

@@ -1,6 +1,6 @@
 //! The environment of the process, read once at the start for all other modules.
 //!
-//! Effects: the environment, and whether the standard streams are terminals.
+//! Effects: the environment, the terminal.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;

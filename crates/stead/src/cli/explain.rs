@@ -1,6 +1,6 @@
 //! `stead explain`: the value of a setting, and its origin.
 //!
-//! Effects: reads files of the workspace, and prints.
+//! Effects: the environment, the terminal, workspace files (reads), the local disk (reads).
 
 use super::args::{ExplainArgs, GlobalArgs};
 use super::env::ProcessEnv;

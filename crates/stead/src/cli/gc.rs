@@ -1,6 +1,6 @@
 //! `stead gc`: removing old before-images and leftovers.
 //!
-//! Effects: removes undo data, offloaded files, leftovers and old index files, and prints.
+//! Effects: the terminal, workspace files (writes), the local disk (writes), the store (writes).
 
 use super::args::{GcArgs, GlobalArgs};
 use super::env::ProcessEnv;

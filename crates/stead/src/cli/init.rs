@@ -1,6 +1,6 @@
 //! `stead init`: a new workspace.
 //!
-//! Effects: writes a new workspace to the local disk, and prints.
+//! Effects: the environment, the terminal, workspace files (writes), the local disk (writes).
 
 use super::args::{GlobalArgs, InitArgs};
 use super::env::ProcessEnv;

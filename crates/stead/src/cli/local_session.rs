@@ -1,6 +1,6 @@
 //! A session of an agent that this process opened, as its clients reach it.
 //!
-//! Effects: hosts sessions in this process, and sends them commands.
+//! Effects: in-process state, the store (writes), the journal (appends), hooks, tools, the model.
 
 use super::args::ApproveMode;
 use super::env::ProcessEnv;

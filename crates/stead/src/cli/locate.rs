@@ -1,6 +1,6 @@
 //! Finding the workspace of a command.
 //!
-//! Effects: looks at folders of the local disk, and opens those of the platform and of the home.
+//! Effects: the environment, the local disk (reads).
 
 use super::args::GlobalArgs;
 use super::env::ProcessEnv;

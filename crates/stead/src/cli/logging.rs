@@ -1,6 +1,6 @@
 //! Log messages of the libraries, enabled by `-v` or `RUST_LOG`.
 //!
-//! Effects: sets the log of the process: standard error, or a file in the cache folder.
+//! Effects: in-process state, the terminal, the local disk (writes).
 
 use super::env::ProcessEnv;
 use super::error::CliError;

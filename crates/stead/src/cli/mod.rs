@@ -1,6 +1,6 @@
 //! The command line: parsing, and one module per command.
 //!
-//! Effects: hides the memory of the process, starts log and runtime, and prints.
+//! Effects: the environment, the terminal, the local disk (writes), tools, the model, processes.
 
 mod approvals;
 mod args;

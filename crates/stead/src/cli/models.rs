@@ -1,6 +1,6 @@
 //! `stead models`: the providers and models, and what is known about them.
 //!
-//! Effects: reads files of the workspace, asks the endpoint of a model about it, and prints.
+//! Effects: the environment, the terminal, workspace files (reads), the model, the network.
 
 use super::args::{GlobalArgs, ModelsArgs};
 use super::env::ProcessEnv;

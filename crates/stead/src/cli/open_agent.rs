@@ -1,6 +1,6 @@
 //! Opening agents and workspaces according to the flags.
 //!
-//! Effects: opens workspaces and places, looks for a local model endpoint, prints, and the clock.
+//! Effects: the clock, the environment, the terminal, the local disk (writes), the network.
 
 use super::args::GlobalArgs;
 use super::env::ProcessEnv;

@@ -1,6 +1,6 @@
 //! The line that tells what of a workspace a run goes without.
 //!
-//! Effects: prints.
+//! Effects: the terminal.
 
 use super::print::errln;
 use stead::agent::Agent;

@@ -8,7 +8,7 @@
 //!
 //! Unlike `println!`, nothing here panics when a pipe is closed or a disk is full.
 //!
-//! Effects: the terminal; it ends the process if standard output cannot be written.
+//! Effects: in-process state, randomness, the terminal, processes.
 
 use super::error::CliError;
 use super::style::StyleKey;

@@ -1,6 +1,6 @@
 //! `stead prompt`: the system prompt, and the sources of its sections.
 //!
-//! Effects: reads files of the workspace for a turn, and prints.
+//! Effects: the environment, the terminal, workspace files (reads), the network.
 
 use super::args::{GlobalArgs, PromptArgs};
 use super::env::ProcessEnv;

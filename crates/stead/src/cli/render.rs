@@ -1,6 +1,6 @@
 //! Showing the events of a run to people and programs.
 //!
-//! Effects: prints, asks the terminal for its width, and cancels the run if it cannot print.
+//! Effects: in-process state, the terminal.
 
 use super::approvals::{colour_diff, waiting_summary};
 use super::args::GlobalArgs;

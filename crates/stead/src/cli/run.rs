@@ -1,6 +1,6 @@
 //! `stead run`: running one input to its end.
 //!
-//! Effects: reads standard input, runs the session, prints, and starts the memory worker.
+//! Effects: the terminal, the store (writes), the journal (appends), tools, the model, processes.
 
 use super::args::{GlobalArgs, RunArgs};
 use super::env::ProcessEnv;

@@ -1,6 +1,6 @@
 //! `stead schema`: JSON schemas for editors.
 //!
-//! Effects: prints.
+//! Effects: the terminal.
 
 use super::args::{SchemaArgs, SettingsFile};
 use super::print::outln;

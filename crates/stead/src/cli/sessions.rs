@@ -1,6 +1,6 @@
 //! `stead sessions`: listing, showing, changing and exporting sessions.
 //!
-//! Effects: reads, changes and removes sessions, asks the model, writes exports, and prints.
+//! Effects: the terminal, the local disk (writes), the journal (appends), the index, the model.
 
 use super::approvals::answerer;
 use super::args::{ExportFormat, GlobalArgs, OutputFormat, SearchBounds, SessionsCommand};

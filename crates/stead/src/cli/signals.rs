@@ -1,6 +1,6 @@
 //! Ctrl-C and termination: the first signal asks the run to stop, the second exits at once.
 //!
-//! Effects: waits for signals to the process, and ends it at the second.
+//! Effects: in-process state, processes.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;

@@ -1,6 +1,6 @@
 //! `stead skills`: installing, listing, publishing and checking skills.
 //!
-//! Effects: fetches, installs, removes and publishes skills, and prints.
+//! Effects: the environment, the terminal, workspace files (writes), the network, processes.
 
 mod context;
 mod list;

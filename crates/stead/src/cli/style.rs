@@ -1,6 +1,6 @@
 //! Styles of printed text: colour where it helps, plain text when piped.
 //!
-//! Effects: a cached random key of the process.
+//! Effects: in-process state, randomness.
 
 use super::env::ProcessEnv;
 use std::hash::{BuildHasher, RandomState};

@@ -1,6 +1,6 @@
 //! `stead tool`: calling one tool through the gate.
 //!
-//! Effects: calls a tool through the gate, asks the person at the terminal, and prints.
+//! Effects: the environment, the terminal, the store (writes), hooks, tools, the model, processes.
 
 use super::approvals::{TerminalQuestions, answerer};
 use super::args::{ApproveMode, GlobalArgs, ToolArgs};

@@ -1,4 +1,4 @@
-//! Journals as text for people.
+//! Journals as text for people, for `stead sessions`.
 //!
 //! Effects: none.
 

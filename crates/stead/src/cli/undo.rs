@@ -1,6 +1,6 @@
 //! `stead sessions undo`: undoing what a run changed.
 //!
-//! Effects: reads the undo log, restores files of the workspace, and prints.
+//! Effects: the terminal, workspace files (writes), the store (writes).
 
 use super::approvals::colour_diff;
 use super::error::CliError;

@@ -1,6 +1,6 @@
 //! `stead usage`: tokens and money used, as a table and, in a terminal, as a chart.
 //!
-//! Effects: reads and rebuilds the usage log, and prints.
+//! Effects: the environment, the terminal, the store (writes), the journal (reads), the network.
 
 use super::args::{GlobalArgs, UsageArgs, UsageBy};
 use super::env::ProcessEnv;

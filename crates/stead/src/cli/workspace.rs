@@ -1,6 +1,6 @@
-//! `stead workspace`: moving a workspace between places.
+//! `stead workspace`: copying a workspace between folders and stores.
 //!
-//! Effects: copies files and sessions between folders and stores, and prints.
+//! Effects: the terminal, workspace files (writes), the journal (appends), the network.
 
 use super::args::{CopyArgs, GlobalArgs, WorkspaceCommand};
 use super::env::ProcessEnv;
@@ -255,8 +255,8 @@ fn is_git(name: &str) -> bool {
     name.eq_ignore_ascii_case(".git")
 }
 
-/// Whether a path is part of a workspace. Sessions (which are copied separately), users' folders
-/// and git's files are not.
+/// Whether a path is part of a workspace. Sessions (`agents/`, copied separately), users' folders
+/// (`@@…`) and `.git` are not part of it; secrets are skipped and reported.
 fn workspace_part(path: &VPath) -> Included {
     let first = path.parts().next().unwrap_or("");
     if first == "agents" || first.starts_with("@@") || path.parts().any(is_git) {

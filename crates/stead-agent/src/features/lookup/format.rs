@@ -1,4 +1,4 @@
-//! Arguments and output that the lookup tools share.
+//! Part of the lookup feature: arguments and output that its tools share.
 //!
 //! Effects: none.
 

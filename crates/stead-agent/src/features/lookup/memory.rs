@@ -1,6 +1,6 @@
 //! The tools `memory_search` and `memory_get`, which search and read the files of memory.
 //!
-//! Effects: reads files of the workspace, and updates and asks the search index.
+//! Effects: the clock, workspace files (reads), the index, the model.
 
 use super::format::{SearchArgs, format_date, format_hits, to_tool_error};
 use crate::lookup::{Lookup, MemoryFiles};

@@ -1,6 +1,6 @@
 //! The lookup feature: tools that search memory and sessions.
 //!
-//! Effects: none here; its tools read files and journals, and update the search index.
+//! Effects: none (async for its trait).
 
 mod format;
 mod memory;

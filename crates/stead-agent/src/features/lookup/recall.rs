@@ -1,7 +1,7 @@
 //! The tool `recall`: searching and reading the whole current session, including what compaction
 //! left out.
 //!
-//! Effects: reads the journal, and updates and asks the search index.
+//! Effects: the clock, the journal (reads), the index, the model.
 
 use super::format::{format_date, format_hits, page, parse_query, to_tool_error};
 use crate::lookup::{Lookup, entry_text};

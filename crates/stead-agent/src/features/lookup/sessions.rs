@@ -1,6 +1,6 @@
 //! The tools `session_search`, `session_list` and `session_history`, which read sessions.
 //!
-//! Effects: reads the journals of all sessions, and updates and asks the search index.
+//! Effects: the clock, the store (reads), the journal (reads), the index, the model.
 
 use super::format::{SearchArgs, format_date, format_hits, page, to_tool_error};
 use crate::lookup::{Lookup, entry_text};

@@ -1,6 +1,6 @@
 //! The agents of the workspace: subagents to delegate to, and agents to switch to.
 //!
-//! Effects: reads files of the workspace; the tools that it offers start tasks of subagents.
+//! Effects: workspace files (reads).
 
 mod switch;
 mod tasks;

@@ -1,6 +1,6 @@
 //! The tool `switch_agent`: another agent continues the conversation.
 //!
-//! Effects: none; only its signature is async.
+//! Effects: none (async for its trait).
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 //! The tools that delegate tasks to subagents and report on them.
 //!
-//! Effects: starts, awaits and stops tasks of subagents, and reads their records.
+//! Effects: the clock, workspace files (writes), the journal (appends), hooks, tools, the model.
 
 use crate::subagents::{Subagents, TaskRecord, TaskRequest, TaskWait};
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! Hooks around calls: before the gate, in place of a person, after the result.
 //!
-//! Effects: asks hooks, resolves paths of files, appends to the journal, tells the listener.
+//! Effects: workspace files (reads), the journal (appends), hooks, what it is given.
 
 use super::super::ask::HookContext;
 use super::super::effect::HookChange;

@@ -1,6 +1,6 @@
 //! Hooks at the start and the end of a run, about steering messages, and about warnings.
 //!
-//! Effects: asks hooks, appends to the journal, and tells the listener.
+//! Effects: the clock, the journal (appends), hooks, what it is given.
 
 use super::super::effect::HookChange;
 use super::super::engine::HookVerdict;

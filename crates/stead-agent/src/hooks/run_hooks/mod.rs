@@ -1,11 +1,11 @@
 //! The hooks of a run: one method for each point at which hooks are asked.
 //!
 //! [`RunHooks`] owns the texts of hooks that wait for the next request. It asks the hooks through
-//! [`Hooks`](super::Hooks), appends their runs and texts to the journal, sends notices to the
-//! listener, and changes the request before it is sent. It never ends the run: a method returns a
-//! [`RunStop`] if the run must end, and the loop ends it.
+//! [`Hooks`](super::Hooks), records that they ran, with their texts, in the journal, sends notices
+//! to the listener, and changes the request before it is sent. It never ends the run: a method
+//! returns a [`RunStop`] if the run must end, and the loop ends it.
 //!
-//! Effects: asks hooks, appends to the journal, and tells the listener.
+//! Effects: the journal (appends), hooks, what it is given.
 
 mod calls;
 mod lifecycle;
@@ -63,7 +63,7 @@ impl RunHooks {
         })
     }
 
-    /// Whether the listener is not to be shown the result of this call. Asked once for each call.
+    /// Takes the mark that hides the result of this call from the listener; it is there once.
     pub(crate) fn take_suppressed(&mut self, call: &str) -> bool {
         self.suppressed.remove(call)
     }

@@ -1,6 +1,6 @@
 //! Hooks around the model: about requests, replies and compaction.
 //!
-//! Effects: asks hooks, appends to the journal, and tells the listener.
+//! Effects: workspace files (reads), the journal (appends), hooks, what it is given.
 
 use super::super::effect::HookChange;
 use super::super::engine::HookVerdict;

@@ -1,6 +1,6 @@
 //! Hooks before a run: about a session that this process begins to use, and about the input.
 //!
-//! Effects: asks hooks, and reads and appends to the journal.
+//! Effects: in-process state, the clock, the store (writes), the journal (appends), hooks.
 
 use super::super::ask::HookContext;
 use super::super::effect::HookChange;

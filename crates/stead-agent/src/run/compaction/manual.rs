@@ -1,6 +1,6 @@
 //! Compaction between two runs, because a person asks for it.
 //!
-//! Effects: takes the session's lock or lease, compacts, and reads the journal.
+//! Effects: workspace files (writes), the store (writes), the journal (appends), hooks, the model.
 
 use super::{Compactor, PlannedCompaction};
 use crate::hooks::RunHooks;

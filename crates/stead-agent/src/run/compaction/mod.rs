@@ -7,7 +7,7 @@
 //! digest made without a model takes its place: a model that fails cannot stop a run or lose
 //! anything.
 //!
-//! Effects: asks hooks and a model, appends to the journal, archives, and tells the listener.
+//! Effects: workspace files (writes), the store (writes), the journal (appends), hooks, the model.
 
 mod digest;
 mod manual;

@@ -1,6 +1,6 @@
 //! Requesting a summary of older messages from a model, for a compaction.
 //!
-//! Effects: asks the model, reads offloaded files, and waits for the signals of the run.
+//! Effects: in-process state, the clock, workspace files (reads), the store (writes), the model.
 
 use super::{
     Compactor, GeneratedSummary, PlannedCompaction, SummaryUsage, digest, prompt, transcript,

@@ -1,6 +1,6 @@
 //! Listing the sessions of a store.
 //!
-//! Effects: reads journals and summaries of the store, and writes missing summaries.
+//! Effects: the clock, randomness, the store (writes), the journal (reads).
 
 use super::super::page::newest_first;
 use super::super::{PageCursor, PageRequest, SessionPage};

@@ -5,7 +5,7 @@
 //! store refuses appends of the earlier holder. Every call that can change something is recorded
 //! before it is executed, so a holder that slept past its lease stops before its next side effect.
 //!
-//! Effects: reads and writes the store (journals, leases, summaries), and the clock.
+//! Effects: in-process state, the clock, randomness, the store (writes), the journal (appends).
 
 mod listing;
 mod range;

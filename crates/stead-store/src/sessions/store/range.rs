@@ -1,6 +1,6 @@
 //! Reading a part of a journal in a store.
 //!
-//! Effects: reads a journal of the store, and remembers in memory where it ended.
+//! Effects: in-process state, the store (reads), the journal (reads).
 
 use super::super::journal::read_line;
 use super::super::journal_file::check_session_id;

@@ -1,6 +1,6 @@
 //! The writer of a journal in a store.
 //!
-//! Effects: appends to a journal of the store, renews its lease in a task, and the clock.
+//! Effects: in-process state, the clock, the store (writes), the journal (appends).
 
 use super::super::journal::encode;
 use crate::{FencingToken, JournalTail, JournalWriter, Position, Space, Store, StoreError};

@@ -3,7 +3,7 @@
 //! Connections are pooled here and not by sqlx, whose pool pings the server each time a connection
 //! is returned. That doubles the round trips of a single statement.
 //!
-//! Effects: runs statements on the database.
+//! Effects: the local disk (writes), the store (writes), the network.
 
 mod mysql;
 mod pool;

@@ -1,6 +1,6 @@
 //! The driver for PostgreSQL.
 //!
-//! Effects: runs statements on the database.
+//! Effects: the environment, the store (writes), the network.
 
 use super::super::driver::{Driver, Statement, StatementResult, TransactionKind};
 use super::pool::{AbandonPolicy, ConnectionPool, PooledDriver};

@@ -1,6 +1,6 @@
 //! The driver for SQLite, in a file or in memory.
 //!
-//! Effects: runs statements on the database, and creates its folder on the local disk.
+//! Effects: the local disk (writes), the store (writes).
 
 use super::super::driver::{Driver, Statement, StatementResult, TransactionKind};
 use super::pool::{AbandonPolicy, ConnectionPool, PooledDriver};

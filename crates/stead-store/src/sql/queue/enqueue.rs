@@ -1,6 +1,6 @@
 //! Adding a job to a queue in the database.
 //!
-//! Effects: writes a job to the database.
+//! Effects: the local disk (writes), the store (writes), the network.
 
 use super::super::driver::{DbFault, Statement};
 use super::super::journals::inserted_row_id;

@@ -1,6 +1,6 @@
 //! Work directories of AgentScope's Python workspaces: `.mcp`, `skills/`, `sessions/`, `data/`.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: workspace files (reads), what it is given.
 
 mod servers;
 

@@ -1,6 +1,6 @@
 //! The tool servers of AgentScope's Python workspaces: `.mcp`, in both versions of the format.
 //!
-//! Effects: reads a file of the workspace.
+//! Effects: workspace files (reads).
 
 use crate::layout::{Draft, is_secret_name};
 use crate::{SettingsDocument, Severity};

@@ -1,6 +1,6 @@
 //! The agents of the openharness layout: `agents/*.md` of the workspace and of the platform.
 //!
-//! Effects: reads files of the workspace and of the platform.
+//! Effects: workspace files (reads).
 
 use super::common::{TextOr, note_inactive_under};
 use super::list_definitions;

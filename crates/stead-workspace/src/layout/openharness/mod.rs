@@ -3,7 +3,7 @@
 //! `AGENTS.md` describes the project; `.openharness/agents/*.md` define the agents. One of them is
 //! the main agent. Models and agents that many workspaces share come from a platform.
 //!
-//! Effects: reads files of the workspace and of the platform.
+//! Effects: workspace files (reads), what it is given.
 
 mod actions;
 mod agents;

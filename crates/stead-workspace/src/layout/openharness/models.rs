@@ -1,6 +1,6 @@
 //! The models of the openharness layout: `models/*.yaml` of workspace and platform, and aliases.
 //!
-//! Effects: reads files of the workspace and of the platform.
+//! Effects: workspace files (reads), what it is given.
 
 use super::common::{TextOr, note_inactive_under, suggestion};
 use super::{list_definitions, settings::OpenharnessSettings};

@@ -1,7 +1,7 @@
 //! The prompt texts of the openharness layout, in addition to an agent's own prompt:
 //! `.openharness/prompts.yaml`, or `system_prompt:` of the settings.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: workspace files (reads), what it is given.
 
 use super::common::{TextOr, first_duplicate, suggestion};
 use super::models::ResolvedModel;

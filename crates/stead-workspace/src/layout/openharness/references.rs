@@ -1,7 +1,7 @@
 //! The references of agents of the openharness layout to models, tools, actions, skills, servers
 //! and other agents. All must exist.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: workspace files (reads).
 
 use super::agents::{NameList, OpenharnessAgent, OpenharnessModelChoice};
 use super::common::suggestion;

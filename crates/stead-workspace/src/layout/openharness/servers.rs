@@ -1,6 +1,6 @@
 //! The tool servers of the openharness layout: `.openharness/tools/settings.yaml`.
 //!
-//! Effects: reads a file of the workspace.
+//! Effects: workspace files (reads), what it is given.
 
 use crate::Severity;
 use crate::layout::Draft;

@@ -1,6 +1,6 @@
 //! The settings of the openharness layout: `.openharness/settings.yaml`.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: workspace files (reads), what it is given.
 
 use super::common::TextOr;
 use super::models::ModelAlias;

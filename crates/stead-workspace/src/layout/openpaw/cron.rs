@@ -1,6 +1,6 @@
 //! `config/crons/*.yaml` of OpenPaw: scheduled prompts.
 //!
-//! Effects: reads files of the workspace.
+//! Effects: workspace files (reads), what it is given.
 
 use super::heartbeat::DeliveryOutput;
 use crate::layout::Draft;

@@ -1,6 +1,6 @@
 //! The settings of OpenPaw: those of a workspace, merged over the `config.yaml` that many share.
 //!
-//! Effects: reads files of the workspace and of the platform.
+//! Effects: workspace files (reads), what it is given.
 
 use super::model::{ProviderEntry, normalize};
 use super::settings::{

@@ -1,6 +1,6 @@
 //! OpenPaw's workspaces: `agent/ config/ data/ memory/ workspace/`, or the older flat form.
 //!
-//! Effects: reads files of the workspace and of the platform.
+//! Effects: the environment, workspace files (reads), the local disk (reads), what it is given.
 
 mod channel;
 mod cron;

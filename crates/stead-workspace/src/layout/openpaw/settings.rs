@@ -1,6 +1,6 @@
 //! `config/agent.yaml` of OpenPaw, with all keys.
 //!
-//! Effects: none but a look into the time zones of this machine.
+//! Effects: the environment, the local disk (reads).
 
 use super::channel::Channel;
 use super::heartbeat::Heartbeat;

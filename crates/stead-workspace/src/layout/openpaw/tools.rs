@@ -1,6 +1,6 @@
 //! Tools of OpenPaw: built-in tools that its settings disable, and custom tools of a workspace.
 //!
-//! Effects: lists a folder of the workspace.
+//! Effects: workspace files (reads).
 
 use super::layers::ConfigLayers;
 use super::settings::OpenpawSettings;

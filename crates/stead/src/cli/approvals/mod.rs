@@ -1,6 +1,6 @@
 //! `stead approvals`: questions that wait for a person, answered from any process.
 //!
-//! Effects: reads open questions, lists and revokes grants, reads standard input, and prints.
+//! Effects: the terminal, the store (writes), the journal (appends), tools, the model, the network.
 
 mod answer;
 pub(crate) mod args;

@@ -1,6 +1,6 @@
 //! Printing questions that wait for a person.
 //!
-//! Effects: reads a session, prints, and the clock.
+//! Effects: the clock, the terminal, the store (reads), the journal (reads).
 
 use crate::cli::args::GlobalArgs;
 use crate::cli::error::CliError;

@@ -1,6 +1,6 @@
 //! Asking questions of a run on the terminal, each answered by one line.
 //!
-//! Effects: the terminal: prints questions, and reads standard input in a thread.
+//! Effects: in-process state, the terminal.
 
 use crate::cli::print::{err, errln};
 use std::collections::VecDeque;

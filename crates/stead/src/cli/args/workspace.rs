@@ -1,4 +1,5 @@
-//! The arguments of `stead workspace`, the commands that move a workspace between places.
+//! The arguments of `stead workspace`, the commands that copy a workspace between folders and
+//! stores.
 //!
 //! Effects: none.
 

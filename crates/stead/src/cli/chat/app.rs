@@ -1,7 +1,7 @@
 //! The main loop of `stead chat`: it passes keys and events to the state, and executes the commands
 //! of the state. What they ask of the session is sent to it as a client does.
 //!
-//! Effects: draws on the terminal, talks to the session, runs the memory worker, and the clock.
+//! Effects: the clock, the terminal, the store (writes), the journal (appends), tools, the model.
 
 mod runs;
 mod sessions;

@@ -1,6 +1,6 @@
 //! Completion of slash commands and of `@paths` in the input of `stead chat`.
 //!
-//! Effects: lists and searches files of the workspace.
+//! Effects: the clock, workspace files (reads).
 
 use super::slash::SLASH_COMMANDS;
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! The interface of `stead chat` as a state machine: keys and events go in, commands come out.
 //!
-//! Effects: memory only: it shares the queue of messages with the session.
+//! Effects: in-process state.
 
 mod entries;
 mod events;

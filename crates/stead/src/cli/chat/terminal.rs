@@ -1,6 +1,6 @@
-//! The terminal: taken over while the interface runs, and restored on every exit.
+//! The terminal under `stead chat`: taken over while it runs, and restored on every exit.
 //!
-//! Effects: the terminal, a thread that reads keys, and the panic hook.
+//! Effects: in-process state, the clock, the terminal.
 
 use crossterm::event::{
     DisableBracketedPaste, EnableBracketedPaste, Event, KeyboardEnhancementFlags,

@@ -1,4 +1,4 @@
-//! The todo list, as a few rows above the input.
+//! The todo list of `stead chat`, as a few rows above the input.
 //!
 //! Effects: none.
 

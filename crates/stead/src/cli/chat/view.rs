@@ -1,6 +1,6 @@
 //! Drawing `stead chat`. The result depends only on the state and the size of the screen.
 //!
-//! Effects: none.
+//! Effects: in-process state.
 
 mod footer;
 mod input;

@@ -1,4 +1,4 @@
-//! Breaking styled text into rows.
+//! Breaking styled text into rows of the screen of `stead chat`.
 //!
 //! Effects: none.
 

@@ -1,6 +1,6 @@
 //! The background process that does queued memory work.
 //!
-//! Effects: starts a process, and detaches this one from its terminal.
+//! Effects: the environment, processes.
 
 use crate::cli::args::GlobalArgs;
 use crate::cli::env::ProcessEnv;

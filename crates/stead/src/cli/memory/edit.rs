@@ -1,6 +1,6 @@
 //! `stead memory edit`: editing curated memory in the editor of the person.
 //!
-//! Effects: starts an editor on a private copy on the local disk, writes the memory, and prints.
+//! Effects: randomness, the terminal, workspace files (writes), the local disk (writes), processes.
 
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;

@@ -1,6 +1,6 @@
 //! `stead memory`: showing, reviewing and changing long-term memory.
 //!
-//! Effects: opens the agent, and prints.
+//! Effects: the environment, the terminal, workspace files (writes), the store (writes), the model.
 
 pub(crate) mod args;
 pub(crate) mod background;

@@ -1,6 +1,6 @@
 //! `stead memory review`, `approve` and `reject`: reviewing facts from untrusted content.
 //!
-//! Effects: reads facts that wait for review and decides about them, and prints.
+//! Effects: the terminal, workspace files (writes), the store (writes).
 
 use super::args::{FactSelectionArgs, JsonArgs};
 use super::print_json_if_asked;

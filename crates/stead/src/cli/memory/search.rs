@@ -1,6 +1,6 @@
 //! `stead memory search`, and what it shares with `stead sessions search`.
 //!
-//! Effects: searches memory, and prints.
+//! Effects: the terminal, workspace files (reads), the index, the model, the network.
 
 use super::super::args::SearchBounds;
 use super::super::error::CliError;

@@ -1,6 +1,6 @@
 //! `stead memory status`, `list`, `blame` and `diff`: showing long-term memory.
 //!
-//! Effects: reads memory, and prints.
+//! Effects: the terminal, workspace files (reads), the store (reads).
 
 use super::args::JsonArgs;
 use super::print_json_if_asked;

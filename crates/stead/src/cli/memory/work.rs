@@ -1,6 +1,6 @@
 //! `stead memory flush`, `consolidate` and `work`: memory work, also in the background.
 //!
-//! Effects: extracts and merges facts (asks the model, writes the memory), and prints.
+//! Effects: the clock, the terminal, workspace files (writes), the store (writes), the model.
 
 use super::args::JsonArgs;
 use super::print_json_if_asked;

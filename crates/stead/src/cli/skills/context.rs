@@ -1,6 +1,6 @@
 //! The layers of skills that a workspace has on this machine.
 //!
-//! Effects: reads files of the workspace, and opens its place.
+//! Effects: the environment, workspace files (reads), the local disk (writes), the network.
 
 use crate::cli::args::GlobalArgs;
 use crate::cli::env::ProcessEnv;

@@ -1,6 +1,6 @@
 //! `stead skills list` and `check`: skills with their sources and problems.
 //!
-//! Effects: reads skills of the workspace, and prints.
+//! Effects: the environment, the terminal, workspace files (reads), the network.
 
 use super::context::SkillContext;
 use super::{SkillsFormat, is_workspace_owned, short_pin};

@@ -1,6 +1,6 @@
 //! The progress of long work of `stead skills`, which a person can stop.
 //!
-//! Effects: prints, waits for signals, and the clock.
+//! Effects: the clock, the terminal, processes, what it is given.
 
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;

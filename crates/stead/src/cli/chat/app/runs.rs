@@ -1,6 +1,6 @@
 //! Sending commands of `stead chat` to the session, and following its runs.
 //!
-//! Effects: sends commands to the session in the background, takes in its events, and the clock.
+//! Effects: the clock, the store (writes), the journal (appends), hooks, tools, the model.
 
 use super::super::state::{ChatPhase, VIA_CHAT};
 use super::super::transcript::Tone;

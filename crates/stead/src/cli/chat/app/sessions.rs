@@ -1,6 +1,6 @@
 //! The current session of `stead chat`: switching, listing, and returning to an earlier point.
 //!
-//! Effects: reads sessions, opens and closes them, sends them commands, and archives them.
+//! Effects: workspace files (writes), the store (writes), the journal (appends), hooks.
 
 use super::super::state::SessionInfo;
 use super::super::transcript::Tone;

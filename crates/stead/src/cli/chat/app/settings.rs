@@ -1,6 +1,6 @@
 //! Changing settings of the session in `stead chat`: permission mode, plan mode, the agent.
 //!
-//! Effects: sends commands to the session.
+//! Effects: workspace files (reads), the store (writes), the journal (appends).
 
 use super::super::state::PlanModeSwitch;
 use super::super::transcript::Tone;

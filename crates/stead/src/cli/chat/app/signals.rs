@@ -1,6 +1,6 @@
 //! Signals that `stead chat` handles.
 //!
-//! Effects: waits for signals to the process.
+//! Effects: processes.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

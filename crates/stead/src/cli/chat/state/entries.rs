@@ -1,5 +1,5 @@
-//! Applying journal entries to the screen. An entry has the whole content of what live events may
-//! have shown before; what they have not shown is shown now.
+//! Applying journal entries to the screen of `stead chat`. An entry has the whole content of what
+//! live events may have shown before; what they have not shown is shown now.
 //!
 //! Effects: none.
 

@@ -1,4 +1,4 @@
-//! Applying the events of a run to the screen.
+//! Applying the events of a run to the screen of `stead chat`.
 //!
 //! Effects: none.
 

@@ -1,6 +1,6 @@
 //! Applying keys and pasted text to the state of `stead chat`.
 //!
-//! Effects: memory only: it shares the queue of messages with the session.
+//! Effects: in-process state.
 
 use super::super::complete::{self, CompletionKind, CompletionPopup};
 use super::super::editor::CursorMove;

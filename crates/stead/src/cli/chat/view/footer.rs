@@ -1,4 +1,4 @@
-//! The footer of the screen: session, model and numbers.
+//! The footer of the screen of `stead chat`: session, model and numbers.
 //!
 //! Effects: none.
 

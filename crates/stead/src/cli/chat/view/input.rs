@@ -1,4 +1,4 @@
-//! Drawing the input and the completion list.
+//! Drawing the input and the completion list of `stead chat`.
 //!
 //! Effects: none.
 

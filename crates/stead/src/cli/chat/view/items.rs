@@ -1,4 +1,4 @@
-//! Rendering items of the conversation as rows.
+//! Rendering items of the conversation in `stead chat` as rows.
 //!
 //! Effects: none.
 

@@ -1,6 +1,6 @@
-//! The status rows above the input: the question, the run and queued messages.
+//! The status rows above the input of `stead chat`: the question, the run and queued messages.
 //!
-//! Effects: memory only: it looks into the queue of messages, which the session shares.
+//! Effects: in-process state.
 
 use super::super::state::{Activity, AnswerStage, Chat, ChatPhase, RunningState, typed_text};
 use super::super::wrap::clip;
