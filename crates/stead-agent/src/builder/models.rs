@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead_core::{ModelScope, Redactor, SessionModel};
 use stead_model::{
-    Delta, Model, ModelError, ModelFacts, ModelSettings, Params, Request, SecretRules,
+    Delta, KeyPolicy, Model, ModelError, ModelFacts, ModelSettings, Params, Request, SecretRules,
     connect_with, secrets,
 };
 use stead_workspace::{ModelUse, Workspace};
