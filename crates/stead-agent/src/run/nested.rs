@@ -1,7 +1,7 @@
 //! Nested calls as data: the link between a running call and the loop that carries out the calls it
 //! makes, and the queues of these calls.
 
-use super::caller::FinishedCall;
+use super::execution::FinishedCall;
 use super::stop::RunStop;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;

@@ -1,7 +1,8 @@
 //! Carries out nested calls: each is matched with the journal, admitted by the gate, executed and
 //! recorded like a call of the model, and its outcome goes to the call that made it.
 
-use super::caller::{FinishedCall, ToolCaller, intent, is_safe_to_repeat};
+use super::caller::{ToolCaller, intent, is_safe_to_repeat};
+use super::execution::FinishedCall;
 use super::nested::{
     Answer, CallLink, EndedCall, FromCall, HeldCall, LinkPhase, NestedRequest, NestedWork, Sharing,
     StoppedCall,
