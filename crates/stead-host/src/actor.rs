@@ -82,7 +82,8 @@ impl SessionActor {
                 biased;
                 message = mailbox.channel.receiver.recv(), if has_clients => {
                     // None: the last handle was dropped.
-                    message.into_iter().for_each(|message| mailbox.on_idle_message(message));
+                    let command = message.and_then(|message| mailbox.on_idle_message(message));
+                    mailbox.pending.extend(command);
                 }
                 Some(message) = mailbox.shared.queue.next_input(), if has_input => {
                     self.run_message(message).await;

@@ -167,15 +167,13 @@ impl Mailbox {
         }
     }
 
-    /// Takes a message of a client while the session is idle.
-    pub(crate) fn on_idle_message(&mut self, message: ActorMessage) {
+    /// Takes a message of a client while the session is idle. Returns the command, if it is one.
+    pub(crate) fn on_idle_message(&mut self, message: ActorMessage) -> Option<PendingCommand> {
         match message {
             ActorMessage::Command { command, reply } => {
                 self.waiting = WaitingInput::BeginsRun;
-                self.pending.push_back(PendingCommand {
-                    command,
-                    reply: ReplyTo::Client(reply),
-                });
+                let reply = ReplyTo::Client(reply);
+                return Some(PendingCommand { command, reply });
             }
             ActorMessage::Rows => {
                 if self.waiting == WaitingInput::LeftToOthers {
@@ -185,6 +183,7 @@ impl Mailbox {
             }
             ActorMessage::Finish { reason, reply } => self.finishing = Some((reason, reply)),
         }
+        None
     }
 
     /// Carries out a message of a client while a run goes on, or waits for the session. Until the

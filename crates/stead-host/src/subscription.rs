@@ -102,7 +102,7 @@ impl SessionSubscription {
             match self.taken.clone() {
                 Some(FeedItem::Entry(line)) => self.offer_entry(line).await?,
                 Some(FeedItem::Live(id, event)) => self.offer_live(id, event).await?,
-                Some(FeedItem::Changed) => self.catch_up().await?,
+                Some(FeedItem::Changed { last }) => self.catch_up_to(last).await?,
                 None => {}
             }
             self.taken = None;
@@ -119,16 +119,18 @@ impl SessionSubscription {
                         self.taken = id.map(|id| FeedItem::Live(id, Arc::from(event)));
                     }
                     Received::Message(LinkMessage::Entries { seq }) if seq <= self.newest.seq => {}
-                    Received::Message(LinkMessage::Entries { .. }) | Received::Lost => {
-                        self.taken = Some(FeedItem::Changed);
+                    Received::Message(LinkMessage::Entries { seq: last }) => {
+                        self.taken = Some(FeedItem::Changed { last });
                     }
+                    Received::Lost => self.taken = Some(FeedItem::Changed { last: u64::MAX }),
                     Received::Message(LinkMessage::WhoListens) => self.say_hello(),
                     Received::Message(LinkMessage::Hello { .. } | LinkMessage::Inbox) => {}
                 },
                 _ = self.hello.tick() => self.say_hello(),
                 _ = self.poll.tick() => {
-                    if journal_end(&self.link).await? > self.newest.seq {
-                        self.taken = Some(FeedItem::Changed);
+                    let last = journal_end(&self.link).await?;
+                    if last > self.newest.seq {
+                        self.taken = Some(FeedItem::Changed { last });
                     }
                 }
             }
@@ -170,11 +172,6 @@ impl SessionSubscription {
             self.push(id, SessionEventBody::Live(event));
         }
         Ok(())
-    }
-
-    /// Reads the entries that are new in the journal.
-    async fn catch_up(&mut self) -> Result<(), ClientError> {
-        self.catch_up_to(u64::MAX).await
     }
 
     /// Reads the entries that are new in the journal, up to the entry `last`. Live events that

@@ -7,8 +7,8 @@ use std::time::Duration;
 use stead_agent::Agent;
 use stead_core::{
     AnswerCommand, ApprovalAnswer, ApprovalReply, Client, ClientError, Command, Cursor, Entry,
-    EventKind, InputCommand, InputStatus, Presence, QueueMode, RunId, SessionAddress, SessionEvent,
-    SessionEventBody, SessionId, Subscription,
+    EventKind, InputCommand, InputStatus, PermissionMode, Presence, QueueMode, RunId,
+    SessionAddress, SessionChange, SessionEvent, SessionEventBody, SessionId, Subscription,
 };
 use stead_host::{Host, SessionOptions};
 use stead_model::ModelSettings;
@@ -375,6 +375,48 @@ fn a_cancellation_of_another_run_is_refused_and_that_of_this_run_ends_it() {
     });
 }
 
+/// The text that a model was shown to write in `events`.
+fn live_text(events: &[SessionEvent]) -> String {
+    let live = events.iter().filter_map(|event| match &event.body {
+        SessionEventBody::Live(event) => Some(&event.kind),
+        SessionEventBody::Entry(_) => None,
+    });
+    live.filter_map(|kind| match kind {
+        EventKind::TextDelta { text } => Some(text.as_str()),
+        _ => None,
+    })
+    .collect()
+}
+
+#[test]
+fn a_subscriber_who_reads_late_gets_the_live_events_in_between() {
+    let dir = tempfile::tempdir().unwrap();
+    let answers = ["first", "second"].map(|text| reply().text(text));
+    let server = FakeModel::start(answers.to_vec());
+    block_on(async {
+        let (host, address) = host(dir.path(), &server, "").await;
+        let mut events = subscribe(&host, &address).await;
+        host.send(&address, input("one"), None).await.unwrap();
+        until(&mut *events, is_end).await;
+        let mut late = host
+            .subscribe(&address, Cursor::Now, Presence::Watches)
+            .await
+            .unwrap();
+        let set = Command::Set {
+            changes: vec![SessionChange::Mode {
+                to: PermissionMode::Explore,
+            }],
+            by: "ann".into(),
+        };
+        host.send(&address, set, None).await.unwrap();
+        host.send(&address, input("two"), None).await.unwrap();
+        until(&mut *events, is_end).await;
+        let seen = until(&mut *late, is_end).await;
+        assert_eq!(kinds(&seen), ["set", "user", "model", "end"]);
+        assert_eq!(live_text(&seen), "second");
+    });
+}
+
 #[test]
 fn an_event_is_not_lost_when_waiting_for_it_is_given_up() {
     let dir = tempfile::tempdir().unwrap();
@@ -393,17 +435,7 @@ fn an_event_is_not_lost_when_waiting_for_it_is_given_up() {
             }
         }
         assert_eq!(kinds(&seen), ["session", "user", "model", "end"]);
-        let text: String = seen
-            .iter()
-            .filter_map(|event| match &event.body {
-                SessionEventBody::Live(event) => match &event.kind {
-                    EventKind::TextDelta { text } => Some(text.as_str()),
-                    _ => None,
-                },
-                SessionEventBody::Entry(_) => None,
-            })
-            .collect();
-        assert_eq!(text, "one two three");
+        assert_eq!(live_text(&seen), "one two three");
     });
 }
 
