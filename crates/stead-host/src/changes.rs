@@ -1,5 +1,5 @@
-//! The commands that change a session without a run: settings, pins, compaction, rewinding, undo; and
-//! those that stop or take back what others began.
+//! The commands that change a session without a run: settings, pins, compaction, rewinding, undo;
+//! and those that stop or take back what others began.
 
 use crate::actor::SessionActor;
 use crate::error::is_locked;

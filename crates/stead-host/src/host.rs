@@ -100,9 +100,9 @@ impl Host {
 
     /// Returns a handle to a session. Nothing of the session is read or written until it is used.
     ///
-    /// A session has one actor in a host. If it is active already, also with a run that is going on,
-    /// the handle is one more to the same actor, and `options` are not used: they remain those of
-    /// whoever opened the session first.
+    /// A session has one actor in a host. If it is active already, also with a run that is going
+    /// on, the handle is one more to the same actor, and `options` are not used: they remain those
+    /// of whoever opened the session first.
     pub async fn open(
         &self,
         address: &SessionAddress,

@@ -134,8 +134,8 @@ impl LinkListener {
     }
 }
 
-/// Waits for the next message of another host; forever if there is no bus. Dropping the future loses
-/// nothing.
+/// Waits for the next message of another host; forever if there is no bus. Dropping the future
+/// loses nothing.
 pub(crate) async fn receive(listener: &mut Option<LinkListener>) -> Received {
     match listener {
         Some(listener) => listener.recv().await,

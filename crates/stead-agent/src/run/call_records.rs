@@ -1,5 +1,5 @@
-//! What is recorded about tool calls that do not run: questions, answers in their place, refusals, and
-//! results of calls that will never be finished.
+//! What is recorded about tool calls that do not run: questions, answers in their place, refusals,
+//! and results of calls that will never be finished.
 
 use super::caller::{SKIPPED_TEXT, ToolCaller, is_begun};
 use super::stop::RunStop;

@@ -1,5 +1,5 @@
-//! One tool call: begun, executed under a time limit and until the run is stopped, finished, and put
-//! on record.
+//! One tool call: begun, executed under a time limit and until the run is stopped, finished, and
+//! put on record.
 
 use super::call_records::{file_name, parent_of};
 use super::caller::{SKIPPED_TEXT, ToolCaller, intent, is_begun, is_safe_to_repeat};
