@@ -4,12 +4,13 @@
 
 use crate::approvals::ask_if_client_executes;
 use crate::commands::{JudgedCommand, MachineView};
+use crate::run::ToolCaller;
 use crate::taint::{CallTaint, PromptSources, named_paths};
 use crate::{Agent, AgentParts, CallFacts, GateRules, SessionTaint};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_core::{
-    AccessKind, Ask, CallState, PathAccess, PathScope, PendingCall, ResultStatus, RunId, ToolCall,
+    AccessKind, Ask, CallState, PathAccess, PathScope, PendingCall, ResultStatus, ToolCall,
     ToolKind, Verdict, VerdictKind,
 };
 use stead_gate::{SessionPermissions, judge};
@@ -66,6 +67,80 @@ impl<'a> CallGate<'a> {
     }
 }
 
+impl ToolCaller<'_, '_> {
+    /// Puts a call to the gate and decides what becomes of it: it runs, waits for a person, or is
+    /// refused.
+    pub(crate) async fn admit(&self, pending: PendingCall) -> Admission {
+        let PendingCall { call, state, .. } = pending;
+        if let Some(settled) = settled_by_answer(&state) {
+            return settled;
+        }
+        if let Some(reason) = &call.invalid {
+            return Admission::Refuse(
+                ResultStatus::Error,
+                format!("the arguments could not be read: {reason}"),
+            );
+        }
+        let session = self.journal.session();
+        let gate = CallGate::new(session.agent());
+        let tools = self.conversation.callable_tools(session.state());
+        let files = &*self.files.session;
+        let context = session.gate_context();
+        let prepared = match tools.prepare_for_gate(&call.name, call.args.clone()) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                return match gate.excluded_verdict(tools, &call.name, &context.permissions) {
+                    Some(verdict) => Admission::Refuse(
+                        ResultStatus::Denied,
+                        format!("denied: {}", verdict.reason),
+                    ),
+                    None => Admission::Refuse(ResultStatus::Error, error.to_string()),
+                };
+            }
+        };
+        let facts = match gate.call_facts((tools, files), &prepared, &context).await {
+            Ok(facts) => facts,
+            Err(error) => {
+                return Admission::Refuse(ResultStatus::Denied, format!("denied: {error}"));
+            }
+        };
+        let verdict = ask_if_client_executes(
+            prepared.spec(),
+            judge(gate.gate, &context.permissions, &facts),
+        );
+        let view = prepared.view(files, &context.view);
+        match verdict.kind {
+            _ if verdict.is_allowed() => gate.admitted(files, call, prepared).await,
+            VerdictKind::Ask => {
+                let subject = gate.approval_subject(&call, &prepared, view, &context);
+                let subject = Box::pin(subject).await;
+                let is_approved = subject.is_approved(&state, &context.file_versions);
+                if prepared.spec().executor == Executor::Harness && is_approved {
+                    return gate.admitted(files, call, prepared).await;
+                }
+                if let Some(why) = prepared.plan().refusal(view).await {
+                    return Admission::Refuse(ResultStatus::Error, why);
+                }
+                let terms = gate.ask_terms(view, &prepared, &facts).await;
+                let terms = terms.bound_to(subject.files);
+                let ask = Ask {
+                    run: self.journal.run().clone(),
+                    id: call.id,
+                    args_hash: subject.hash,
+                    rule: verdict.reason,
+                    rules: verdict.rules,
+                    terms,
+                    nested: None,
+                };
+                Admission::Ask(Box::new(ask))
+            }
+            VerdictKind::Deny | VerdictKind::Allow => {
+                Admission::Refuse(ResultStatus::Denied, format!("denied: {}", verdict.reason))
+            }
+        }
+    }
+}
+
 impl CallGate<'_> {
     /// Returns the gate's verdict on a call of a tool that is excluded, registered or not.
     pub(crate) fn excluded_verdict(
@@ -96,79 +171,6 @@ impl CallGate<'_> {
     /// Returns the files as tools see them, with the file rules applied.
     pub(crate) fn guarded_files(&self, files: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
         Arc::new(Guarded::new(files, self.parts.workspace.rules.clone()))
-    }
-
-    /// Decides what becomes of a call: it runs, waits for a person, or is refused.
-    pub(crate) async fn admit(
-        &self,
-        tools: &Registry,
-        files: &dyn Vfs,
-        run: &RunId,
-        pending: PendingCall,
-        context: &GateContext,
-    ) -> Admission {
-        let PendingCall { call, state, .. } = pending;
-        if let Some(settled) = settled_by_answer(&state) {
-            return settled;
-        }
-        if let Some(reason) = &call.invalid {
-            return Admission::Refuse(
-                ResultStatus::Error,
-                format!("the arguments could not be read: {reason}"),
-            );
-        }
-        let prepared = match tools.prepare_for_gate(&call.name, call.args.clone()) {
-            Ok(prepared) => prepared,
-            Err(error) => {
-                return match self.excluded_verdict(tools, &call.name, &context.permissions) {
-                    Some(verdict) => Admission::Refuse(
-                        ResultStatus::Denied,
-                        format!("denied: {}", verdict.reason),
-                    ),
-                    None => Admission::Refuse(ResultStatus::Error, error.to_string()),
-                };
-            }
-        };
-        let facts = match self.call_facts((tools, files), &prepared, context).await {
-            Ok(facts) => facts,
-            Err(error) => {
-                return Admission::Refuse(ResultStatus::Denied, format!("denied: {error}"));
-            }
-        };
-        let verdict = ask_if_client_executes(
-            prepared.spec(),
-            judge(self.gate, &context.permissions, &facts),
-        );
-        let view = prepared.view(files, &context.view);
-        match verdict.kind {
-            _ if verdict.is_allowed() => self.admitted(files, call, prepared).await,
-            VerdictKind::Ask => {
-                let subject = self.approval_subject(&call, &prepared, view, context);
-                let subject = Box::pin(subject).await;
-                let is_approved = subject.is_approved(&state, &context.file_versions);
-                if prepared.spec().executor == Executor::Harness && is_approved {
-                    return self.admitted(files, call, prepared).await;
-                }
-                if let Some(why) = prepared.plan().refusal(view).await {
-                    return Admission::Refuse(ResultStatus::Error, why);
-                }
-                let terms = self.ask_terms(view, &prepared, &facts).await;
-                let terms = terms.bound_to(subject.files);
-                let ask = Ask {
-                    run: run.clone(),
-                    id: call.id,
-                    args_hash: subject.hash,
-                    rule: verdict.reason,
-                    rules: verdict.rules,
-                    terms,
-                    nested: None,
-                };
-                Admission::Ask(Box::new(ask))
-            }
-            VerdictKind::Deny | VerdictKind::Allow => {
-                Admission::Refuse(ResultStatus::Denied, format!("denied: {}", verdict.reason))
-            }
-        }
     }
 
     /// Returns all that the gate must know about a call.

@@ -7,112 +7,24 @@
 //!
 //! Effects: none.
 
+mod facts;
 mod grant;
-mod mode;
 mod taint;
 #[cfg(test)]
 mod tests;
 
+pub use facts::{CallFacts, CommandFacts, ExactLine, ReadOnlyStatus, RuleMatch};
 pub use grant::{Grant, GrantScope, confinement};
 pub use taint::SessionTaint;
 
-use serde_json::Value;
 use std::collections::BTreeMap;
 use stead_core::{
-    PermissionCeiling, PermissionMode, RuleId, RuleSource, ToolEffect, ToolKind, Verdict,
-    VerdictKind, args_hash,
+    PermissionCeiling, PermissionMode, RuleId, RuleSource, ToolEffect, Verdict, VerdictKind,
+    args_hash,
 };
 use stead_place::ProjectAccess;
-use stead_sandbox::Isolation;
-use stead_vfs::VPath;
 use stead_workspace::{Approval, ToolLists};
 use taint::TaintSink;
-
-/// The facts about a call, with the verdicts of the file and command rules on everything it would
-/// touch.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CallFacts {
-    /// The tool's canonical name.
-    pub tool: String,
-    /// The tool kind.
-    pub kind: ToolKind,
-    /// The canonical name of a tool whose rules also apply to this one.
-    pub follows_rules_of: Option<String>,
-    /// The strongest effect of the tool.
-    pub effect: ToolEffect,
-    /// The arguments.
-    pub args: Value,
-    /// Whether the tool lists leave the tool out.
-    pub unlisted: bool,
-    /// The reason why the tool may never be called for the current model, if there is one.
-    pub excluded: Option<String>,
-    /// The verdict of the file rules ([`stead_vfs::judge_accesses`]); none if the call touches no files.
-    pub file_verdict: Option<Verdict>,
-    /// The paths that the arguments name.
-    pub named_paths: Vec<String>,
-    /// The resolved paths of everything that the call touches.
-    pub resolved_paths: Vec<VPath>,
-    /// The facts about the command, if the call runs one.
-    pub command: Option<CommandFacts>,
-    /// The access to the attached project, if the call would change something in it.
-    pub project: Option<ProjectAccess>,
-    /// The walls that commands of the agent run behind.
-    pub sandbox: Isolation,
-    /// What the session has taken in, if it is tainted.
-    pub taint: Option<SessionTaint>,
-    /// The prompt source that the call would change, as the call names it. It is looked for only if
-    /// the session is tainted.
-    pub prompt_source: Option<String>,
-    /// The reason why the call always asks, in any mode, if it does.
-    pub always_asks: Option<String>,
-}
-
-/// The facts about a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommandFacts {
-    /// The command line as it was written.
-    pub text: String,
-    /// The folder of the workspace in which it starts.
-    pub cwd: String,
-    /// The deciding rule, if there is one.
-    pub rule_match: RuleMatch,
-    /// Whether the line still is what a person saw who allowed exactly this line.
-    pub exact: ExactLine,
-    /// The isolation that the command would run in.
-    pub isolation: Isolation,
-    /// Whether the command certainly only reads.
-    pub read_only: ReadOnlyStatus,
-    /// Whether the command plainly reaches other machines, if its walls let it.
-    pub network: bool,
-}
-
-/// Whether a permission for exactly a command line holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ExactLine {
-    /// It holds.
-    Holds,
-    /// It does not, for this reason: the session wrote the program that the line runs, or it is not
-    /// known which that is.
-    Broken(String),
-}
-
-/// Whether a rule decides about a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RuleMatch {
-    /// A rule decides.
-    Matched(Verdict),
-    /// No rule decides, for this reason: a part that no rule covers, or one that cannot be parsed.
-    NoMatch(String),
-}
-
-/// Whether something only reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadOnlyStatus {
-    /// It certainly only reads.
-    Yes,
-    /// It may do more.
-    Unknown,
-}
 
 /// The rules of an agent about tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -152,6 +64,20 @@ impl SessionPermissions {
             ..self.ceiling.clone()
         }
     }
+}
+
+/// The kinds of calls that permission modes treat differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallAction {
+    Reads,
+    Writes,
+    WritesProject,
+    Network,
+    /// A command that a rule allows.
+    AllowedCommand(ReadOnlyStatus),
+    /// A command that can reach neither the machine nor the network.
+    IsolatedCommand(ReadOnlyStatus),
+    Command(ReadOnlyStatus),
 }
 
 /// Judges a call. The function is pure: the same call, rules and permissions give the same verdict
@@ -194,7 +120,7 @@ pub fn judge(rules: &GateRules, permissions: &SessionPermissions, call: &CallFac
         .filter(|verdict| verdict.kind == VerdictKind::Ask)
         .flat_map(|verdict| verdict.rules.iter().cloned())
         .collect();
-    let by_mode = modes().map(|mode| Some(mode::mode_verdict(mode, call)));
+    let by_mode = modes().map(|mode| Some(mode_verdict(mode, call)));
     let flagged = tainted.into_iter().map(Some).chain([flagged]);
     let verdict = strictest(ruled.into_iter().chain(flagged).chain(by_mode).flatten());
     if verdict.kind != VerdictKind::Ask {
@@ -212,9 +138,85 @@ pub fn judge(rules: &GateRules, permissions: &SessionPermissions, call: &CallFac
             "mode dont_ask: what would ask is denied ({})",
             verdict.reason
         );
-        return Verdict::deny(mode::rule(PermissionMode::DontAsk), reason);
+        return Verdict::deny(mode_rule(PermissionMode::DontAsk), reason);
     }
     verdict
+}
+
+/// Returns the verdict of `mode` on a call, where no rule decides.
+fn mode_verdict(mode: PermissionMode, call: &CallFacts) -> Verdict {
+    use CallAction::{
+        AllowedCommand, Command, IsolatedCommand, Network, Reads, Writes, WritesProject,
+    };
+    use PermissionMode::{AcceptEdits, Bypass, Default, DontAsk, Explore};
+    use VerdictKind::{Allow, Ask, Deny};
+    let (kind, why) = match (call_action(call), mode) {
+        (_, Bypass) => (Allow, "what the mode alone would ask about is allowed"),
+        (Writes | WritesProject | Network, Explore) => (Deny, "only reads are allowed"),
+        (
+            AllowedCommand(ReadOnlyStatus::Unknown)
+            | IsolatedCommand(ReadOnlyStatus::Unknown)
+            | Command(ReadOnlyStatus::Unknown),
+            Explore,
+        ) => (Deny, "only commands that read are allowed"),
+        (Reads, Default | DontAsk | AcceptEdits | Explore) => (Allow, "reads are allowed"),
+        (Writes, Default | DontAsk | AcceptEdits) => {
+            (Allow, "writes inside the workspace are allowed")
+        }
+        (WritesProject, AcceptEdits) => (Allow, "changes to the attached project are allowed"),
+        (WritesProject, Default | DontAsk) => {
+            (Ask, "changes to the attached project need approval")
+        }
+        (Network, Default | DontAsk | AcceptEdits) => (Ask, "network access needs approval"),
+        (AllowedCommand(_), Default | DontAsk | AcceptEdits | Explore) => {
+            (Allow, "a rule allows the command")
+        }
+        (IsolatedCommand(_), Default | DontAsk | AcceptEdits | Explore) => {
+            (Allow, "the command cannot leave its sandbox")
+        }
+        (Command(_), Default | DontAsk | AcceptEdits | Explore) => {
+            (Ask, "commands outside a sandbox need approval")
+        }
+    };
+    let why = match (&call.command, kind) {
+        (
+            Some(CommandFacts {
+                rule_match: RuleMatch::NoMatch(reason),
+                ..
+            }),
+            Ask,
+        ) => format!("{why} ({reason})"),
+        (Some(_) | None, _) => why.to_owned(),
+    };
+    Verdict::new(kind, mode_rule(mode), format!("mode {mode}: {why}"))
+}
+
+fn call_action(call: &CallFacts) -> CallAction {
+    if let Some(command) = &call.command {
+        let allowed = matches!(&command.rule_match, RuleMatch::Matched(verdict) if verdict.kind == VerdictKind::Allow);
+        return if allowed {
+            CallAction::AllowedCommand(command.read_only)
+        } else if command.isolation.is_complete() {
+            CallAction::IsolatedCommand(command.read_only)
+        } else {
+            CallAction::Command(command.read_only)
+        };
+    }
+    match (call.effect, call.project) {
+        (ToolEffect::Executes, _) => CallAction::Command(ReadOnlyStatus::Unknown),
+        (ToolEffect::Network, _) => CallAction::Network,
+        (
+            ToolEffect::Reads | ToolEffect::Writes,
+            Some(ProjectAccess::Writable | ProjectAccess::ReadOnly),
+        ) => CallAction::WritesProject,
+        (ToolEffect::Writes, None) => CallAction::Writes,
+        (ToolEffect::Reads, None) => CallAction::Reads,
+    }
+}
+
+/// Returns the rule id of a permission mode.
+fn mode_rule(mode: PermissionMode) -> RuleId {
+    RuleId::new(RuleSource::Mode, mode)
 }
 
 /// Returns the strictest verdict, with the rules and reasons of all verdicts that agree with it.
@@ -305,30 +307,6 @@ fn project_verdict(attached: ProjectAccess) -> Option<Verdict> {
     }
 }
 
-impl CallFacts {
-    /// Returns the facts about a call of an excluded tool.
-    pub fn of_excluded_tool(tool: &str, why: &str) -> Self {
-        Self {
-            tool: tool.to_owned(),
-            kind: ToolKind::Other,
-            follows_rules_of: None,
-            effect: ToolEffect::Reads,
-            args: Value::Null,
-            unlisted: false,
-            excluded: Some(why.to_owned()),
-            file_verdict: None,
-            named_paths: Vec::new(),
-            resolved_paths: Vec::new(),
-            command: None,
-            project: None,
-            sandbox: Isolation::NONE,
-            taint: None,
-            prompt_source: None,
-            always_asks: None,
-        }
-    }
-}
-
 impl GateRules {
     /// Returns the approval that applies to a call.
     pub fn approval(&self, call: &CallFacts) -> Option<&Approval> {
@@ -342,15 +320,5 @@ impl GateRules {
             .flatten();
         let mut entries = names.filter_map(|name| Some((name, self.approvals.get(name)?)));
         entries.find(|(_, approval)| approval.covers(&call.args, &call.resolved_paths))
-    }
-}
-
-impl CommandFacts {
-    /// Returns the verdict of a rule that narrows.
-    fn rule_verdict(&self) -> Option<Verdict> {
-        match &self.rule_match {
-            RuleMatch::Matched(verdict) => Some(verdict.clone()),
-            RuleMatch::NoMatch(_) => None,
-        }
     }
 }

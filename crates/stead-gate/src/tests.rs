@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use proptest::{option, sample};
 use serde_json::json;
 use stead_core::PermissionMode as Mode;
-use stead_sandbox::Access;
+use stead_core::ToolKind;
+use stead_sandbox::{Access, Isolation};
+use stead_vfs::VPath;
 use stead_workspace::ApprovalCondition;
 
 /// Returns a verdict of the file rules with `text` as the rule's id.

@@ -3,7 +3,9 @@
 //! Effects: none.
 
 use stead_agent::IncomingMessage;
-use stead_core::{AnswerCommand, AnswerPolicy, Command, InputCommand, InputId, Pinned, QueueMode};
+use stead_core::{
+    AnswerCommand, AnswerPolicy, Command, InputCommand, InputId, Pinned, QueueMode, RunId,
+};
 
 /// What the session does when a command arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +22,8 @@ pub(crate) enum Disposition {
     Enqueue(IncomingMessage),
     /// It reaches the run that is going on.
     AnswerRun(AnswerCommand),
-    /// It stops the run that is going on.
-    CancelRun,
+    /// It stops the run that is going on, if that is the named one or none is named.
+    CancelRun(Option<RunId>),
     /// Inputs that wait are taken back.
     Withdraw(Vec<InputId>),
     /// It waits until the session is idle.
@@ -45,7 +47,7 @@ pub(crate) fn disposition(id: &InputId, command: Command, phase: SessionPhase) -
         }),
         (Command::Withdraw { inputs }, _) => Disposition::Withdraw(inputs),
         (Command::Answer(answer), SessionPhase::Running) => Disposition::AnswerRun(answer),
-        (Command::Cancel { .. }, SessionPhase::Running) => Disposition::CancelRun,
+        (Command::Cancel { run, .. }, SessionPhase::Running) => Disposition::CancelRun(run),
         (
             other @ (Command::Input(_)
             | Command::Answer(_)
@@ -97,7 +99,9 @@ mod tests {
             by: "ann".to_owned(),
             ..AnswerCommand::default()
         };
+        let run = Some(RunId::fresh());
         let cancel = Command::Cancel {
+            run: run.clone(),
             by: "ann".to_owned(),
         };
         let waits = |command: &Command| Disposition::WaitForIdle(command.clone());
@@ -115,7 +119,7 @@ mod tests {
                 waits(&answers),
                 Disposition::AnswerRun(answer),
             ),
-            (cancel.clone(), waits(&cancel), Disposition::CancelRun),
+            (cancel.clone(), waits(&cancel), Disposition::CancelRun(run)),
             (Command::Wake, waits(&Command::Wake), waits(&Command::Wake)),
         ];
         for (command, idle, running) in table {

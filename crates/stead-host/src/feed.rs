@@ -22,8 +22,11 @@ pub(crate) const HELLO_LASTS: Duration = Duration::from_secs(15);
 pub(crate) enum FeedItem {
     Entry(Arc<JournalLine>),
     Live(EventId, Arc<Event>),
-    /// The journal changed outside a run, or the subscriber lags too far behind.
-    Changed,
+    /// The journal has new entries up to this one: it changed outside a run, or the subscriber lags
+    /// too far behind. Live events after that entry are still to come.
+    Changed {
+        last: u64,
+    },
 }
 
 /// Tells subscribers what happens in a session.
@@ -85,7 +88,7 @@ impl FeedBuffer {
         }
         if items.len() >= MAX_ITEMS {
             items.clear();
-            items.push_back(FeedItem::Changed);
+            items.push_back(FeedItem::Changed { last: u64::MAX });
         }
         items.push_back(item);
         drop(items);
@@ -185,7 +188,7 @@ impl Feed {
     pub(crate) fn journal_changed(&self, seq: u64) {
         let mut state = self.lock();
         state.newest = EventId::of_entry(seq);
-        state.tell(|| FeedItem::Changed);
+        state.tell(|| FeedItem::Changed { last: seq });
         if state.is_heard() {
             drop(state);
             self.link.publish(&LinkMessage::Entries { seq });
@@ -336,6 +339,9 @@ mod tests {
         }
         let items = std::mem::take(&mut *buffer.lock());
         assert_eq!(items.len(), 2);
-        assert!(matches!(items[0], FeedItem::Changed), "{items:?}");
+        assert!(
+            matches!(items[0], FeedItem::Changed { last: u64::MAX }),
+            "{items:?}"
+        );
     }
 }

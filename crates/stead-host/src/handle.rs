@@ -1,4 +1,4 @@
-//! A handle to the actor of a session.
+//! A handle to a session, and what it shares with the actor of the session.
 //!
 //! Effects: in-process state, the clock, randomness, the store (writes), the journal (reads).
 
@@ -6,12 +6,14 @@ use crate::approver::HostApprover;
 use crate::error;
 use crate::feed::Feed;
 use crate::intake;
-use crate::link::SessionLink;
+use crate::link::{HostId, SessionLink};
 use crate::reply::ActorMessage;
 use crate::subscription::SessionSubscription;
 use std::sync::Arc;
-use stead_agent::{AgentError, MessageQueue, Subagents};
-use stead_core::{ClientError, Command, Cursor, InputId, InputStatus, Presence, Receipt};
+use stead_agent::{Agent, AgentError, MessageQueue, Session, Subagents};
+use stead_core::{
+    ClientError, Command, Cursor, InputStatus, Presence, Receipt, SessionAddress, SessionId,
+};
 use tokio::sync::{mpsc, oneshot};
 
 /// A handle to a session of this host. The session's actor exists while there are handles to it.
@@ -21,9 +23,11 @@ pub struct SessionHandle {
     pub(crate) shared: Arc<SharedSession>,
 }
 
-/// What an actor and the handles to it share.
+/// What the actor of a session and the handles to it share.
 #[derive(Debug)]
 pub(crate) struct SharedSession {
+    pub(crate) address: SessionAddress,
+    pub(crate) agent: Arc<Agent>,
     pub(crate) link: Arc<SessionLink>,
     pub(crate) feed: Arc<Feed>,
     pub(crate) queue: Arc<MessageQueue>,
@@ -31,28 +35,70 @@ pub(crate) struct SharedSession {
     pub(crate) subagents: Arc<Subagents>,
 }
 
+impl SharedSession {
+    /// Returns what is shared about `session` of `agent`, whose address is `address`.
+    pub(crate) fn new(
+        address: SessionAddress,
+        agent: Arc<Agent>,
+        session: &Session,
+        host: HostId,
+    ) -> Self {
+        let id = address.session.clone();
+        let link = Arc::new(SessionLink::new(&**agent.place(), &address.owner, id, host));
+        let queue = MessageQueue::new(agent.workspace().config().queue.clone());
+        Self {
+            feed: Feed::new(link.clone()),
+            link,
+            queue: Arc::new(queue),
+            approver: Arc::new(HostApprover::default()),
+            subagents: session.subagents().clone(),
+            address,
+            agent,
+        }
+    }
+
+    /// Returns the session `id` of the same owner, such as one of a subagent.
+    pub(crate) fn session_of(&self, id: SessionId) -> Session {
+        self.agent.session_of(self.address.owner.clone(), id)
+    }
+
+    /// Returns the link of the session `id` of the same owner.
+    pub(crate) fn link_of(&self, id: SessionId) -> SessionLink {
+        let place = &**self.agent.place();
+        self.link.of_session(place, &self.address.owner, id)
+    }
+}
+
 impl SessionHandle {
+    /// Returns the address of the session.
+    pub fn address(&self) -> &SessionAddress {
+        &self.shared.address
+    }
+
     /// Sends a command. On return it is durable. If another process runs the session, the command
     /// waits in the session's inbox.
-    pub async fn send(&self, command: Command, key: Option<&str>) -> Result<Receipt, ClientError> {
-        if key.is_some() {
-            let (input_id, status) = intake::insert(&self.shared.link, &command, key).await?;
-            // The actor takes the row, or finds that another process has.
-            let _ = self.commands.send(ActorMessage::Rows).await;
-            return match status {
-                InputStatus::Waiting | InputStatus::Done => Ok(Receipt::waiting(input_id)),
-                InputStatus::Recorded { seq } => Ok(Receipt::recorded(input_id, seq)),
-                InputStatus::Refused { reason } => Err(ClientError::refused(reason)),
-            };
-        }
+    pub async fn send(&self, command: Command) -> Result<Receipt, ClientError> {
         let (reply, receipt) = oneshot::channel();
         let message = ActorMessage::Command { command, reply };
         self.commands.send(message).await.map_err(|_| ended())?;
         receipt.await.map_err(|_| ended())?
     }
 
+    /// Sends a command that has the same effect however often it is sent under `key`.
+    pub async fn send_once(&self, command: Command, key: &str) -> Result<Receipt, ClientError> {
+        let inserted = intake::insert(&self.shared.link, &command, Some(key)).await;
+        let (input_id, status) = inserted?;
+        // The actor takes the row, or finds that another process has.
+        let _ = self.commands.send(ActorMessage::Rows).await;
+        match status {
+            InputStatus::Waiting | InputStatus::Done => Ok(Receipt::waiting(input_id)),
+            InputStatus::Recorded { seq } => Ok(Receipt::recorded(input_id, seq)),
+            InputStatus::Refused { reason } => Err(ClientError::refused(reason)),
+        }
+    }
+
     /// Returns what happens in the session after `cursor`.
-    pub(crate) async fn subscribe(
+    pub async fn subscribe(
         &self,
         cursor: Cursor,
         presence: Presence,
@@ -61,10 +107,22 @@ impl SessionHandle {
     }
 
     /// Returns what became of a command.
-    pub async fn status(&self, input: &InputId) -> Result<Option<InputStatus>, ClientError> {
-        let link = &self.shared.link;
-        let status = link.inbox.status(input).await;
-        status.map_err(|error| error::from_inbox(&link.session, error))
+    pub async fn status(&self, receipt: &Receipt) -> Result<Option<InputStatus>, ClientError> {
+        let status = match receipt.inbox_of.clone() {
+            Some(other) => {
+                let link = self.shared.link_of(other);
+                link.inbox.status(&receipt.input_id).await
+            }
+            None => self.shared.link.inbox.status(&receipt.input_id).await,
+        };
+        status.map_err(|error| error::from_inbox(&self.shared.link.session, error))
+    }
+
+    /// Returns which process runs the session at this moment, in words, if one does.
+    pub async fn holder(&self) -> Option<String> {
+        let id = self.shared.address.session.clone();
+        let holder = self.shared.session_of(id).holder().await;
+        holder.map(|holder| holder.to_string())
     }
 
     /// The messages that wait for the run in this process.

@@ -2,16 +2,16 @@
 //!
 //! Effects: in-process state, the store (writes), the journal (appends), hooks, tools, the model.
 
-use crate::actor::{SessionActor, SessionOptions};
-use crate::approver::HostApprover;
-use crate::feed::Feed;
+use crate::actor::SessionActor;
 use crate::handle::{SessionHandle, SharedSession};
-use crate::link::{HostId, SessionLink};
+use crate::link::HostId;
+use crate::mailbox::{ActorChannel, Mailbox};
+use crate::options::SessionOptions;
 use crate::registry::AgentRegistry;
-use crate::reply::{ActorCommands, ActorMessage};
+use crate::reply::ActorMessage;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use stead_agent::{Agent, AgentBuilder, MessageQueue};
+use stead_agent::{Agent, AgentBuilder, AgentError};
 use stead_core::{
     Client, ClientError, ClientFuture, Command, Cursor, InputId, InputStatus, Presence, Receipt,
     SessionAddress, SessionId, Subscription,
@@ -28,10 +28,13 @@ const COMMANDS_CAPACITY: usize = 64;
 pub struct Host {
     id: HostId,
     agents: AgentRegistry,
-    sessions: Mutex<HashMap<SessionAddress, ActiveSession>>,
+    sessions: Mutex<ActiveSessions>,
     tasks: TaskTracker,
     closing: CancellationToken,
 }
+
+/// The sessions with an actor.
+type ActiveSessions = HashMap<SessionAddress, ActiveSession>;
 
 /// A session with an actor, while that exists.
 #[derive(Debug, Clone)]
@@ -98,63 +101,55 @@ impl Host {
     }
 
     /// Returns a handle to a session. Nothing of the session is read or written until it is used.
+    ///
+    /// A session has one actor in a host. If it is active already, also with a run that is going
+    /// on, the handle is one more to the same actor, and `options` are not used: they remain those
+    /// of whoever opened the session first.
     pub async fn open(
         &self,
         address: &SessionAddress,
         options: SessionOptions,
     ) -> Result<SessionHandle, ClientError> {
-        let active = lock(&self.sessions).get(address).cloned();
-        if let Some(handle) = active.as_ref().and_then(ActiveSession::handle) {
+        let active = |sessions: &ActiveSessions| sessions.get(address)?.handle();
+        if let Some(handle) = active(&lock(&self.sessions)) {
             return Ok(handle);
         }
         let agent = self.agents.get(&address.agent).await?;
-        Ok(self.start(agent, address, options))
-    }
-
-    /// Starts the actor of a session, unless another caller just did.
-    fn start(
-        &self,
-        agent: Arc<Agent>,
-        address: &SessionAddress,
-        options: SessionOptions,
-    ) -> SessionHandle {
         let mut sessions = lock(&self.sessions);
-        if let Some(handle) = sessions.get(address).and_then(ActiveSession::handle) {
-            return handle;
+        // Another caller may have opened it meanwhile.
+        if let Some(handle) = active(&sessions) {
+            return Ok(handle);
         }
         sessions.retain(|_, active| active.commands.strong_count() > 0);
+        let session = agent.session_of(address.owner.clone(), address.session.clone());
+        let shared = SharedSession::new(address.clone(), agent, &session, self.id);
+        let shared = Arc::new(shared);
         let (commands, receiver) = mpsc::channel(COMMANDS_CAPACITY);
-        let owner = address.owner.clone();
-        let link = SessionLink::new(&**agent.place(), &owner, address.session.clone(), self.id);
-        let link = Arc::new(link);
-        let feed = Feed::new(link.clone());
-        let queue = Arc::new(MessageQueue::new(agent.workspace().config().queue.clone()));
-        let approver = Arc::new(HostApprover::default());
-        let commands_of_actor = ActorCommands {
+        let channel = ActorChannel {
             receiver,
             own: commands.downgrade(),
+            closing: self.closing.clone(),
         };
-        let actor = SessionActor::new(
-            (agent, owner),
-            (link.clone(), feed.clone()),
-            (queue.clone(), approver.clone()),
-            options,
-            (commands_of_actor, self.closing.clone()),
-        );
-        let shared = Arc::new(SharedSession {
-            link,
-            feed,
-            queue,
-            approver,
-            subagents: actor.session().subagents().clone(),
-        });
-        self.tasks.spawn(actor.work());
+        let mailbox = Mailbox::new(shared.clone(), options, channel);
+        self.tasks.spawn(SessionActor::new(session, mailbox).work());
         let active = ActiveSession {
             commands: commands.downgrade(),
             shared: shared.clone(),
         };
         sessions.insert(address.clone(), active);
-        SessionHandle { commands, shared }
+        Ok(SessionHandle { commands, shared })
+    }
+
+    /// Finishes the use of the host's only session ([`SessionHandle::finish`]) and closes the host.
+    pub async fn finish(
+        &self,
+        session: SessionHandle,
+        reason: &'static str,
+    ) -> Result<(), AgentError> {
+        let finished = session.finish(reason).await;
+        drop(session);
+        self.close().await;
+        finished
     }
 
     /// Waits until all actors have ended. They end when nobody holds a handle to them and their runs
@@ -175,7 +170,10 @@ impl Client for Host {
     ) -> ClientFuture<'a, Receipt> {
         Box::pin(async move {
             let handle = self.open(to, SessionOptions::default()).await?;
-            handle.send(command, key).await
+            match key {
+                Some(key) => handle.send_once(command, key).await,
+                None => handle.send(command).await,
+            }
         })
     }
 
@@ -209,7 +207,7 @@ impl Client for Host {
     ) -> ClientFuture<'a, Option<InputStatus>> {
         Box::pin(async move {
             let handle = self.open(to, SessionOptions::default()).await?;
-            handle.status(input).await
+            handle.status(&Receipt::waiting(input.clone())).await
         })
     }
 }

@@ -49,7 +49,9 @@
 //! Effects: none.
 
 mod actor;
+mod answers;
 mod approver;
+mod changes;
 mod disposition;
 mod error;
 mod feed;
@@ -58,12 +60,15 @@ mod host;
 mod intake;
 mod link;
 mod mailbox;
+mod options;
 mod registry;
 mod reply;
+mod rows;
 mod run_progress;
 mod settlement;
 mod subscription;
 
-pub use actor::{QueuePolicy, SessionOptions};
 pub use handle::SessionHandle;
 pub use host::Host;
+pub use options::{QueuePolicy, SessionOptions};
+pub use subscription::SessionSubscription;

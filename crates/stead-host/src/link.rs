@@ -136,6 +136,15 @@ impl LinkListener {
     }
 }
 
+/// Waits for the next message of another host; forever if there is no bus. Dropping the future
+/// loses nothing.
+pub(crate) async fn receive(listener: &mut Option<LinkListener>) -> Received {
+    match listener {
+        Some(listener) => listener.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,11 +2,12 @@
 //!
 //! Effects: in-process state.
 
+use crate::mailbox::not_this_run;
 use crate::run_progress::{ReceiptSender, RunProgress};
 use std::sync::Arc;
 use stead_agent::AgentError;
-use stead_core::{Command, InputId};
-use tokio::sync::{mpsc, oneshot};
+use stead_core::{Command, InputId, RunId};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 /// A message to an actor.
@@ -24,13 +25,6 @@ pub(crate) enum ActorMessage {
         reason: &'static str,
         reply: oneshot::Sender<Result<(), AgentError>>,
     },
-}
-
-/// Both ends of the channel to an actor, as the actor holds them.
-#[derive(Debug)]
-pub(crate) struct ActorCommands {
-    pub(crate) receiver: mpsc::Receiver<ActorMessage>,
-    pub(crate) own: mpsc::WeakSender<ActorMessage>,
 }
 
 /// Whom to tell what became of a command.
@@ -54,6 +48,22 @@ pub(crate) struct PendingCommand {
 pub(crate) struct RunReach {
     pub(crate) cancel: CancellationToken,
     pub(crate) progress: Arc<RunProgress>,
+}
+
+impl RunReach {
+    /// Cancels the run if it is the one that is named, or none is. Otherwise returns why not.
+    pub(crate) fn cancel(&self, named: Option<&RunId>) -> Result<(), String> {
+        let current = self.progress.run();
+        match named {
+            Some(named) if current.as_ref() != Some(named) => {
+                Err(not_this_run(named, current.as_ref()))
+            }
+            Some(_) | None => {
+                self.cancel.cancel();
+                Ok(())
+            }
+        }
+    }
 }
 
 impl ReplyTo {

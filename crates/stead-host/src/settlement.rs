@@ -2,16 +2,19 @@
 //!
 //! Effects: in-process state, the clock, randomness, the store (writes).
 
+use crate::approver::SentAnswers;
 use crate::error::{self, is_locked, is_passing};
 use crate::intake;
-use crate::link::SessionLink;
-use crate::mailbox::{CONTENDED_POLL, Mailbox};
-use crate::reply::ReplyTo;
-use crate::run_progress::RunProgress;
+use crate::mailbox::{Mailbox, WaitingInput};
+use crate::options::QueuePolicy;
+use crate::reply::{PendingCommand, ReplyTo};
+use crate::rows::BLOCKED_POLL;
+use crate::run_progress::{RecordedParts, RunProgress};
 use std::time::Duration;
 use stead_agent::AgentError;
 use stead_core::{
-    ClientError, Command, Event, EventKind, InputId, Receipt, RunId, RunOutcome, SessionId, Usage,
+    ClientError, Command, Event, EventKind, InputId, InputStatus, Receipt, RunId, RunOutcome,
+    SessionId, Usage,
 };
 use stead_store::InputOutcome;
 use tokio::time::Instant;
@@ -48,29 +51,29 @@ impl Mailbox {
 
     /// Leaves a command to the process that runs the session.
     pub(crate) async fn queue_for_holder(&mut self, command: Command, reply: ReplyTo) {
-        self.wait_for_holder();
+        self.retry_later();
         match reply {
             ReplyTo::Client(sender) => self.insert(&command, sender).await,
             ReplyTo::Row(id) => self.intake.give_back(&[id]),
             ReplyTo::Nobody => {}
         }
-        self.rows_due = Instant::now() + CONTENDED_POLL;
+        self.rows_due = Instant::now() + BLOCKED_POLL;
     }
 
     /// Leaves answers to questions of a subagent to the process that runs `root`, the session that
     /// the subagent works for.
     pub(crate) async fn queue_for_root(
         &mut self,
-        root: (SessionId, &SessionLink),
+        root: SessionId,
         command: Command,
         reply: ReplyTo,
     ) {
-        let (id, link) = root;
-        let inserted = intake::insert(link, &command, None).await;
+        let link = self.shared.link_of(root.clone());
+        let inserted = intake::insert(&link, &command, None).await;
         match (reply, inserted) {
             (ReplyTo::Client(sender), Ok((input_id, _))) => {
                 let _ = sender.send(Ok(Receipt {
-                    inbox_of: Some(id),
+                    inbox_of: Some(root),
                     ..Receipt::waiting(input_id)
                 }));
             }
@@ -88,7 +91,7 @@ impl Mailbox {
 
     /// A command cannot be carried out now.
     fn wait_because_of(&mut self, error: &AgentError) {
-        self.wait_for_holder();
+        self.retry_later();
         if !is_locked(error) {
             self.rows_due = Instant::now() + UNAVAILABLE_POLL;
         }
@@ -129,12 +132,94 @@ impl Mailbox {
         }
     }
 
-    /// A run that a command began or continued has ended with the entry `end`. The row of an input
-    /// is settled with its entry; one that continued a run is done now.
-    pub(crate) async fn settle_run(&mut self, reply: ReplyTo, end: u64) {
-        if let ReplyTo::Row(id) = reply {
-            let outcome = InputOutcome::Recorded { seq: end };
-            self.intake.settle(&[id], outcome).await;
+    /// Settles the rows of what a run has recorded or refused.
+    pub(crate) async fn settle_recorded(&mut self, progress: &RunProgress) {
+        let RecordedParts { rows, decisions } = progress.take_recorded();
+        let mut recorded = rows;
+        for decided in decisions {
+            let rows = self
+                .shared
+                .approver
+                .take_decided(&decided.session, &decided.id);
+            recorded.extend(rows.into_iter().map(|id| (id, decided.seq)));
+        }
+        let refused = self.shared.queue.take_refused_rows();
+        if !refused.is_empty() {
+            let reason = "a hook refused the message".to_owned();
+            let outcome = InputOutcome::Refused { reason };
+            self.intake.settle(&refused, outcome).await;
+        }
+        for id in self.shared.queue.take_removed_rows() {
+            match self.shared.queue.recorded_entry(&id) {
+                Some(seq) => recorded.push((id, seq)),
+                None => self.intake.give_back(&[id]),
+            }
+        }
+        let outcomes = recorded
+            .into_iter()
+            .map(|(id, seq)| (id, InputOutcome::Recorded { seq }));
+        self.intake.settle_each(outcomes).await;
+    }
+
+    /// A run has ended with the entry `end`. Settles the command that continued it, if that is a row,
+    /// and the commands that reached it. The row of an input is settled with its own entry.
+    pub(crate) async fn on_run_ended(&mut self, outcome: RunOutcome, end: u64, reply: ReplyTo) {
+        let mut done = std::mem::take(&mut self.cancellations);
+        done.extend(reply.row());
+        let recorded = InputOutcome::Recorded { seq: end };
+        self.intake.settle(&done, recorded).await;
+        self.return_answers().await;
+        match self.options.queue {
+            QueuePolicy::Continue => {}
+            QueuePolicy::HoldIfStopped => {
+                let is_stopped = outcome != RunOutcome::Completed;
+                self.waiting = match is_stopped && !self.shared.queue.has_interrupt() {
+                    true => WaitingInput::Held,
+                    false => WaitingInput::BeginsRun,
+                };
+            }
+            QueuePolicy::Leave => {
+                self.forget_taken_inputs().await;
+                if self.own_inputs.is_empty() {
+                    self.waiting = WaitingInput::LeftToOthers;
+                    self.release_rows();
+                }
+            }
+        }
+    }
+
+    /// Takes back what reached a run that did not end: it is tried again.
+    pub(crate) async fn take_back_commands(&mut self) {
+        let cancellations = std::mem::take(&mut self.cancellations);
+        self.intake.give_back(&cancellations);
+        self.return_answers().await;
+    }
+
+    /// Forgets the inputs of this process's clients that do not wait any more.
+    async fn forget_taken_inputs(&mut self) {
+        for id in std::mem::take(&mut self.own_inputs) {
+            let status = self.shared.link.inbox.status(&id).await;
+            if matches!(status, Ok(Some(InputStatus::Waiting)) | Err(_)) {
+                self.own_inputs.insert(id);
+            }
+        }
+    }
+
+    /// Answers that no decision came of are checked again now that the session is idle.
+    async fn return_answers(&mut self) {
+        for SentAnswers {
+            mut answer, row, ..
+        } in self.shared.approver.take_undecided()
+        {
+            answer.replies.retain(|reply| reply.answer.kind().is_some());
+            match answer.replies.is_empty() {
+                // The person wants the questions to wait.
+                true => self.intake.settle(&[row], InputOutcome::Done).await,
+                false => self.pending.push_back(PendingCommand {
+                    command: Command::Answer(answer),
+                    reply: ReplyTo::Row(row),
+                }),
+            }
         }
     }
 
@@ -191,7 +276,7 @@ impl Mailbox {
         let Some(run) = run else {
             return;
         };
-        self.feed.on_event(&Event {
+        self.shared.feed.on_event(&Event {
             seq: 0,
             entry: 0,
             run,

@@ -6,7 +6,7 @@ use crate::approver::AttachedPerson;
 use crate::error;
 use crate::feed::{FeedItem, FeedReceiver};
 use crate::handle::SessionHandle;
-use crate::link::{LinkListener, LinkMessage, Received, SessionLink};
+use crate::link::{LinkListener, LinkMessage, Received, SessionLink, receive};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,8 @@ const PAGE_BYTES: usize = 1024 * 1024;
 ///
 /// Entries come from the journal, or from this process's own feed if that continues where the
 /// subscription is. A live event is passed on only if all entries before it were.
-pub(crate) struct SessionSubscription {
+#[derive(Debug)]
+pub struct SessionSubscription {
     /// Keeps the actor, whose events these are.
     _handle: SessionHandle,
     /// The subscriber, if they can be asked.
@@ -40,6 +41,8 @@ pub(crate) struct SessionSubscription {
     remote: Option<LinkListener>,
     /// The newest event that was returned or is ready.
     newest: EventId,
+    /// What was received and is not ready yet.
+    taken: Option<FeedItem>,
     ready: VecDeque<SessionEvent>,
     poll: Interval,
     hello: Interval,
@@ -84,42 +87,52 @@ impl SessionSubscription {
             local,
             remote,
             newest,
+            taken: None,
             ready: VecDeque::new(),
             poll: every(POLL),
             hello: every(HELLO),
         })
     }
 
-    async fn next_event(&mut self) -> Result<SessionEvent, ClientError> {
+    /// Waits for the next event. Dropping the future loses nothing: what was taken and is not ready
+    /// yet is kept in `taken`.
+    pub async fn next(&mut self) -> Result<SessionEvent, ClientError> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(event);
             }
+            match self.taken.clone() {
+                Some(FeedItem::Entry(line)) => self.offer_entry(line).await?,
+                Some(FeedItem::Live(id, event)) => self.offer_live(id, event).await?,
+                Some(FeedItem::Changed { last }) => self.catch_up_to(last).await?,
+                None => {}
+            }
+            self.taken = None;
+            if !self.ready.is_empty() {
+                continue;
+            }
             tokio::select! {
                 biased;
-                item = self.local.recv() => match item {
-                    FeedItem::Entry(line) => self.offer_entry(line).await?,
-                    FeedItem::Live(id, event) => self.offer_live(id, event).await?,
-                    FeedItem::Changed => self.catch_up().await?,
-                },
+                item = self.local.recv() => self.taken = Some(item),
                 received = receive(&mut self.remote) => match received {
+                    // An id that cannot be read is of another version.
                     Received::Message(LinkMessage::Live { id, event }) => {
-                        // An id that cannot be read is of another version.
-                        if let Ok(id) = id.parse() {
-                            self.offer_live(id, Arc::from(event)).await?;
-                        }
+                        let id = id.parse().ok();
+                        self.taken = id.map(|id| FeedItem::Live(id, Arc::from(event)));
                     }
                     Received::Message(LinkMessage::Entries { seq }) if seq <= self.newest.seq => {}
-                    Received::Message(LinkMessage::Entries { .. }) | Received::Lost => {
-                        self.catch_up().await?;
+                    Received::Message(LinkMessage::Entries { seq: last }) => {
+                        self.taken = Some(FeedItem::Changed { last });
                     }
+                    Received::Lost => self.taken = Some(FeedItem::Changed { last: u64::MAX }),
                     Received::Message(LinkMessage::WhoListens) => self.say_hello(),
                     Received::Message(LinkMessage::Hello { .. } | LinkMessage::Inbox) => {}
                 },
                 _ = self.hello.tick() => self.say_hello(),
                 _ = self.poll.tick() => {
-                    if journal_end(&self.link).await? > self.newest.seq {
-                        self.catch_up().await?;
+                    let last = journal_end(&self.link).await?;
+                    if last > self.newest.seq {
+                        self.taken = Some(FeedItem::Changed { last });
                     }
                 }
             }
@@ -163,11 +176,6 @@ impl SessionSubscription {
         Ok(())
     }
 
-    /// Reads the entries that are new in the journal.
-    async fn catch_up(&mut self) -> Result<(), ClientError> {
-        self.catch_up_to(u64::MAX).await
-    }
-
     /// Reads the entries that are new in the journal, up to the entry `last`. Live events that
     /// belong between it and later entries are still to come.
     async fn catch_up_to(&mut self, last: u64) -> Result<(), ClientError> {
@@ -195,7 +203,7 @@ impl SessionSubscription {
 
 impl Subscription for SessionSubscription {
     fn next(&mut self) -> ClientFuture<'_, SessionEvent> {
-        Box::pin(self.next_event())
+        Box::pin(SessionSubscription::next(self))
     }
 }
 
@@ -209,12 +217,4 @@ async fn journal_end(link: &SessionLink) -> Result<u64, ClientError> {
     let tail = link.journals.tail(&link.session).await;
     let tail = tail.map_err(error::from_store)?;
     Ok(tail.map_or(0, |tail| tail.seq))
-}
-
-/// Waits for the next message of another process; forever if there is no bus.
-async fn receive(remote: &mut Option<LinkListener>) -> Received {
-    match remote {
-        Some(listener) => listener.recv().await,
-        None => std::future::pending().await,
-    }
 }

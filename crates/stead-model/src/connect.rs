@@ -87,33 +87,62 @@ pub fn connect_with(
     env: EnvLookup<'_>,
     rules: SecretRules<'_>,
 ) -> Result<Arc<dyn Model>, ModelError> {
-    let fallbacks = settings.fallbacks.iter().map(|name| ModelSettings {
-        name: name.clone(),
-        // Endpoint, key and facts belong to the first model alone.
-        base_url: None,
-        api_key: None,
-        context_window: None,
-        abilities: None,
-        price: None,
+    if !settings.fallbacks.is_empty() {
+        return connect_with_fallbacks(settings, env, rules);
+    }
+    let name: ModelName = settings.name.parse()?;
+    // Without retries of its own: those around the recorder let it see every attempt.
+    let recorded = |inner: &str| {
+        let inner = ModelSettings {
+            name: inner.to_owned(),
+            max_retries: Some(0),
+            ..settings.clone()
+        };
+        connect_with(&inner, env, rules)
+    };
+    let (provider, rest) = (&name.provider, &name.model);
+    let local = connect_local(provider, rest, settings.price, rules.redactor, recorded);
+    let model: Arc<dyn Model> = match local {
+        Some(model) => model?,
+        None => {
+            let settings = http_settings(&name, settings, env, rules.keys)?;
+            Arc::new(HttpModel::new(settings)?)
+        }
+    };
+    let max_retries = settings.max_retries.unwrap_or(DEFAULT_MAX_RETRIES);
+    let retrying = Arc::new(RetryingModel::new(model, max_retries));
+    let window = settings.context_window.map(u64::from);
+    let abilities = abilities(settings);
+    if window.is_none() && abilities.is_none() {
+        return Ok(retrying);
+    }
+    Ok(Arc::new(WithOverrides::new(retrying, window, abilities)))
+}
+
+/// Creates the model that `settings` describe, and those that are asked after it.
+fn connect_with_fallbacks(
+    settings: &ModelSettings,
+    env: EnvLookup<'_>,
+    rules: SecretRules<'_>,
+) -> Result<Arc<dyn Model>, ModelError> {
+    let alone = ModelSettings {
         fallbacks: Vec::new(),
         ..settings.clone()
-    });
-    let connect_retrying = |settings: &ModelSettings| -> Result<Arc<dyn Model>, ModelError> {
-        let model = connect_once(settings, env, rules)?;
-        let max_retries = settings.max_retries.unwrap_or(DEFAULT_MAX_RETRIES);
-        let retrying = Arc::new(RetryingModel::new(model, max_retries));
-        let window = settings.context_window.map(u64::from);
-        let abilities = abilities(settings);
-        if window.is_none() && abilities.is_none() {
-            return Ok(retrying);
-        }
-        Ok(Arc::new(WithOverrides::new(retrying, window, abilities)))
     };
-    let first = connect_retrying(settings)?;
-    if settings.fallbacks.is_empty() {
-        return Ok(first);
-    }
-    let others = fallbacks.map(|settings| connect_retrying(&settings));
+    let first = connect_with(&alone, env, rules)?;
+    let others = settings.fallbacks.iter().map(|name| {
+        let fallback = ModelSettings {
+            name: name.clone(),
+            // Endpoint, key and facts belong to the first model alone.
+            base_url: None,
+            api_key: None,
+            context_window: None,
+            abilities: None,
+            price: None,
+            ..alone.clone()
+        };
+        connect_with(&fallback, env, rules)
+    });
     let others = others.collect::<Result<_, ModelError>>()?;
     Ok(Arc::new(FallbackModel::new(first, others)))
 }
@@ -160,38 +189,24 @@ pub fn secrets(settings: &ModelSettings, env: EnvLookup<'_>) -> Vec<String> {
     keys
 }
 
-/// Creates the model without retries. Retries wrap it, so that a recorder sees every attempt.
-fn connect_once(
+/// Returns the settings of a model that is reached over HTTP.
+fn http_settings(
+    name: &ModelName,
     settings: &ModelSettings,
     env: EnvLookup<'_>,
-    rules: SecretRules<'_>,
-) -> Result<Arc<dyn Model>, ModelError> {
-    let name: ModelName = settings.name.parse()?;
-    let recorded = |inner: &str| {
-        connect_once(
-            &ModelSettings {
-                name: inner.to_owned(),
-                ..settings.clone()
-            },
-            env,
-            rules,
-        )
-    };
-    let (provider, rest) = (&name.provider, &name.model);
-    if let Some(model) = connect_local(provider, rest, settings.price, rules.redactor, recorded) {
-        return model;
-    }
-    let provider = find(&name.provider).ok_or_else(|| unknown_provider(&name))?;
+    keys: &KeyPolicy,
+) -> Result<HttpSettings, ModelError> {
+    let provider = find(&name.provider).ok_or_else(|| unknown_provider(name))?;
     let Endpoint { base_url, key } = resolve_endpoint(
         provider,
-        &name,
+        name,
         settings.base_url.as_ref(),
         settings.api_key.as_ref(),
         env,
-        rules.keys,
+        keys,
     )?;
-    let http = HttpSettings {
-        facts: facts(&name, settings),
+    Ok(HttpSettings {
+        facts: facts(name, settings),
         base_url: without_version(provider.wire, &base_url).to_owned(),
         wire: wire_for(provider.wire, &name.model),
         key,
@@ -202,8 +217,7 @@ fn connect_once(
             WireMode::Stream
         },
         timeouts: settings.timeouts.clone(),
-    };
-    Ok(Arc::new(HttpModel::new(http)?))
+    })
 }
 
 /// The address and key of a provider.

@@ -2,25 +2,26 @@
 //!
 //! Effects: in-process state, the clock, the environment, the model, the network.
 
-mod answer;
 mod client;
 mod error;
+mod limits;
 
 pub(crate) use self::client::{client, is_loopback};
 pub(crate) use self::error::network_error;
 
-use self::answer::{AnswerPhase, HttpAnswer, Streaming};
-use self::client::{headers, headers_for};
+use self::client::headers;
 use self::error::{answer_too_long, config_error};
 use crate::classify::{classify, retry_after};
-use crate::reported_limits::{LimitsQuery, UrlBase};
-use crate::wire::{self, Wire, WireMode};
+use crate::reported_limits::LimitsQuery;
+use crate::sse::SseParser;
+use crate::wire::{self, Decoder, Wire, WireMode};
 use crate::{Delta, Model, ModelError, ModelFacts, Reply, ReportedLimits, Request, Timeouts};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, Url};
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::sync::OnceLock;
 use std::time::Duration;
 use stead_core::Redactor;
@@ -32,8 +33,9 @@ const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 /// The time that an endpoint may take to describe a model.
 const DESCRIBE_SECONDS: u64 = 3;
-/// The maximum size of a description; some endpoints list hundreds of models at once.
-const MAX_DESCRIPTION_BYTES: usize = 8 * 1024 * 1024;
+/// The time that a finished answer waits for the end of its HTTP body, without which the connection
+/// could not be reused. The end comes with the last event or right after it.
+const DRAIN_MS: u64 = 20;
 
 /// The parts of an [`HttpModel`].
 pub(crate) struct HttpSettings {
@@ -69,6 +71,32 @@ struct HttpTimeouts {
     connect: Duration,
     idle: Duration,
     total: Duration,
+}
+
+/// An answer in progress.
+struct HttpAnswer<'a> {
+    model: &'a HttpModel,
+    request: &'a Request,
+    deadline: Instant,
+    phase: AnswerPhase,
+    /// The deltas that were read and not returned yet.
+    ready: VecDeque<Delta>,
+}
+
+/// The phase of an answer.
+enum AnswerPhase {
+    New,
+    Streaming(Streaming),
+    Whole(Reply),
+    Ended,
+}
+
+/// The state of an answer that is streamed.
+struct Streaming {
+    response: Response,
+    parser: SseParser,
+    decoder: Box<dyn Decoder>,
+    received_bytes: usize,
 }
 
 impl HttpModel {
@@ -122,14 +150,61 @@ impl HttpModel {
             client,
         })
     }
+}
 
-    fn client(&self) -> Result<&Client, ModelError> {
-        self.client
-            .get_or_init(|| client(&self.url, self.limits.connect))
-            .as_ref()
-            .map_err(Clone::clone)
+impl Model for HttpModel {
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
     }
 
+    fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
+        let limit = Duration::from_secs(DESCRIBE_SECONDS);
+        Box::pin(async move {
+            tokio::time::timeout(limit, self.fetch_limits())
+                .await
+                .unwrap_or_default()
+        })
+    }
+
+    fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
+        let deadline = Instant::now() + self.limits.total;
+        let answer = HttpAnswer {
+            model: self,
+            request,
+            deadline,
+            phase: AnswerPhase::New,
+            ready: VecDeque::new(),
+        };
+        Box::pin(stream::unfold(answer, move |mut answer| async move {
+            loop {
+                if let Some(delta) = answer.ready.pop_front() {
+                    return Some((Ok(delta), answer));
+                }
+                // The answer has ended unless this step succeeds.
+                let next = match std::mem::replace(&mut answer.phase, AnswerPhase::Ended) {
+                    AnswerPhase::New => self.send(answer.request, answer.deadline).await,
+                    AnswerPhase::Streaming(streaming) => answer.read(streaming).await,
+                    AnswerPhase::Whole(reply) => {
+                        answer.ready.extend(reply.deltas());
+                        answer.finish_with(reply);
+                        Ok(AnswerPhase::Ended)
+                    }
+                    AnswerPhase::Ended => return None,
+                };
+                match next {
+                    Ok(phase) => answer.phase = phase,
+                    Err(error) => {
+                        let redacted = |words: String| self.redactor.redact(&words).into_owned();
+                        return Some((Err(error.map_message(redacted)), answer));
+                    }
+                }
+            }
+        }))
+    }
+}
+
+impl HttpModel {
+    /// Sends the request and returns the answer as it begins.
     async fn send(&self, request: &Request, deadline: Instant) -> Result<AnswerPhase, ModelError> {
         let request = &*self
             .facts
@@ -167,49 +242,19 @@ impl HttpModel {
                 .await
                 .map(AnswerPhase::Whole);
         }
-        let streaming = Streaming::new(response, self.wire.decoder());
-        Ok(AnswerPhase::Streaming(streaming))
+        Ok(AnswerPhase::Streaming(Streaming {
+            response,
+            parser: SseParser::default(),
+            decoder: self.wire.decoder(),
+            received_bytes: 0,
+        }))
     }
 
-    /// Asks the endpoint for the model's limits in every known way until one gives the window.
-    async fn fetch_limits(&self) -> ReportedLimits {
-        for query in &self.limits_queries {
-            let reported = self.query_limits(query).await.unwrap_or_default();
-            if reported.context_window.is_some() {
-                return reported;
-            }
-        }
-        ReportedLimits::default()
-    }
-
-    async fn query_limits(&self, query: &LimitsQuery) -> Option<ReportedLimits> {
-        let server = self.url.origin().ascii_serialization();
-        let start = match query.url_base {
-            UrlBase::Base => &self.base_url,
-            UrlBase::Server => &server,
-        };
-        let client = self.client().ok()?;
-        let url = Url::parse(&format!("{start}/{}", query.path)).ok()?;
-        let call = match &query.body {
-            Some(body) => client.post(url).body(body.to_string()),
-            None => client.get(url),
-        };
-        let headers = headers_for(&self.headers, "application/json");
-        let mut response = call.headers(headers).send().await.ok()?;
-        if !response.status().is_success() {
-            return None;
-        }
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.ok()? {
-            if body.len() + chunk.len() > MAX_DESCRIPTION_BYTES {
-                return None;
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Some((query.parse)(
-            &serde_json::from_slice(&body).ok()?,
-            self.wire.model(),
-        ))
+    fn client(&self) -> Result<&Client, ModelError> {
+        self.client
+            .get_or_init(|| client(&self.url, self.limits.connect))
+            .as_ref()
+            .map_err(Clone::clone)
     }
 
     /// Returns the error of a request that could not be sent. If the connection was refused, it
@@ -278,49 +323,78 @@ impl HttpModel {
     }
 }
 
-impl Model for HttpModel {
-    fn facts(&self) -> &ModelFacts {
-        &self.facts
-    }
-
-    fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
-        let limit = Duration::from_secs(DESCRIBE_SECONDS);
-        Box::pin(async move {
-            tokio::time::timeout(limit, self.fetch_limits())
-                .await
-                .unwrap_or_default()
-        })
-    }
-
-    fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
-        let deadline = Instant::now() + self.limits.total;
-        let answer = HttpAnswer::new(self, request, deadline);
-        Box::pin(stream::unfold(answer, move |mut answer| async move {
-            loop {
-                if let Some(delta) = answer.ready.pop_front() {
-                    return Some((Ok(delta), answer));
+impl HttpAnswer<'_> {
+    /// Reads what arrives next of a streamed answer.
+    async fn read(&mut self, mut streaming: Streaming) -> Result<AnswerPhase, ModelError> {
+        let chunk = self
+            .model
+            .with_timeout(self.deadline, streaming.response.chunk())
+            .await?
+            .map_err(network_error)?;
+        let Streaming {
+            response,
+            mut parser,
+            mut decoder,
+            mut received_bytes,
+        } = streaming;
+        let mut deltas = Vec::new();
+        let mut sink = |event: &str, data: &str| decoder.push(event, data, &mut deltas);
+        let ended = chunk.is_none();
+        match chunk {
+            Some(chunk) => {
+                received_bytes += chunk.len();
+                if received_bytes > MAX_ANSWER_BYTES {
+                    return Err(answer_too_long());
                 }
-                // The answer has ended unless this step succeeds.
-                let next = match std::mem::replace(&mut answer.phase, AnswerPhase::Ended) {
-                    AnswerPhase::New => self.send(answer.request, answer.deadline).await,
-                    AnswerPhase::Streaming(streaming) => answer.read(streaming).await,
-                    AnswerPhase::Whole(reply) => {
-                        answer.ready.extend(reply.deltas());
-                        answer.finish_with(reply);
-                        Ok(AnswerPhase::Ended)
-                    }
-                    AnswerPhase::Ended => return None,
-                };
-                match next {
-                    Ok(phase) => answer.phase = phase,
-                    Err(error) => {
-                        let redacted = |words: String| self.redactor.redact(&words).into_owned();
-                        return Some((Err(error.map_message(redacted)), answer));
-                    }
-                }
+                parser.push(&chunk, &mut sink)?;
             }
-        }))
+            None => {
+                std::mem::take(&mut parser).finish(&mut sink)?;
+                decoder.finish(&mut deltas)?;
+            }
+        }
+        for delta in deltas {
+            match delta {
+                Delta::Done(reply) => {
+                    if !ended {
+                        drain(response).await;
+                    }
+                    self.finish_with(*reply);
+                    return Ok(AnswerPhase::Ended);
+                }
+                delta @ (Delta::Text(_)
+                | Delta::Thinking(_)
+                | Delta::CallStarted { .. }
+                | Delta::CallArgs { .. }
+                | Delta::Retry { .. }) => self.ready.push_back(delta),
+            }
+        }
+        if ended {
+            Err(ModelError::Cut)
+        } else {
+            Ok(AnswerPhase::Streaming(Streaming {
+                response,
+                parser,
+                decoder,
+                received_bytes,
+            }))
+        }
     }
+
+    /// Adds the end of the answer to the deltas that are ready.
+    fn finish_with(&mut self, reply: Reply) {
+        let reply = Reply {
+            model: self.model.facts.name.to_string(),
+            ..reply
+        };
+        self.ready.push_back(Delta::Done(Box::new(reply)));
+    }
+}
+
+/// Reads an answer's HTTP body to its end, if that is near.
+async fn drain(mut response: Response) {
+    let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
+    let _ = tokio::time::timeout(Duration::from_millis(DRAIN_MS), rest).await;
 }
 
 fn content_type(response: &Response) -> &[u8] {

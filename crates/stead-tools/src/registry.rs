@@ -264,12 +264,24 @@ impl Registry {
     }
 
     /// Returns the call that a model means, or what is wrong with it, in words that the model can
-    /// act on.
+    /// act on. A tool that lists leave out is unknown.
     ///
     /// Aliases of tools, parameters and values become the canonical ones. Where the schema wants a
     /// number or a boolean, its text is accepted too (`"10"`, `"true"`); an optional parameter
     /// given as `null` counts as left out. Nothing else is guessed.
     pub fn prepare(&self, name: &str, args: Value) -> Result<PreparedCall, PlanError> {
+        match self.filtered_out.contains_key(name) {
+            true => Err(PlanError::UnknownTool(self.unknown_tool_message(name))),
+            false => self.prepare_for_gate(name, args),
+        }
+    }
+
+    /// Prepares a call as [`Self::prepare`] does, for the gate: a tool that lists leave out is known,
+    /// because the gate refuses it by name.
+    pub fn prepare_for_gate(&self, name: &str, args: Value) -> Result<PreparedCall, PlanError> {
+        if let Some(tool) = self.filtered_out.get(name) {
+            return Ok(PreparedCall::of_filtered_out(tool.clone(), args));
+        }
         let entry = self
             .entry(name)
             .ok_or_else(|| PlanError::UnknownTool(self.unknown_tool_message(name)))?;
@@ -302,15 +314,6 @@ impl Registry {
             Some(_) | None => &entry.checker,
         };
         checker.check(args).ok()
-    }
-
-    /// Prepares a call for the gate, whether lists leave its tool out or not: the gate refuses tools
-    /// that are left out, by name.
-    pub fn prepare_for_gate(&self, name: &str, args: Value) -> Result<PreparedCall, PlanError> {
-        match self.filtered_out.get(name) {
-            Some(tool) => Ok(PreparedCall::of_filtered_out(tool.clone(), args)),
-            None => self.prepare(name, args),
-        }
     }
 
     fn entry(&self, name: &str) -> Option<&RegisteredTool> {

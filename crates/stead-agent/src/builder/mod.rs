@@ -3,11 +3,9 @@
 //! Effects: the environment, the local disk (writes), the network, what it is given.
 
 mod error;
-mod folder;
 mod models;
 
 pub use error::BuildError;
-pub use folder::{inspect_folder, open_folder};
 pub use models::{DEFAULT_MODEL_VARIABLE, DEFAULT_MODELS, choose_model, resolve_model_files};
 
 use crate::session_models::SharedVariables;
@@ -20,11 +18,12 @@ use stead_core::{AgentId, Owner, Redactor};
 use stead_model::{Model, ModelSettings, Params};
 use stead_place::{FilesystemSettings, Place, open_place};
 use stead_sandbox::{Host, Sandbox};
+use stead_store::OsDisk;
 use stead_tools::Tool;
-use stead_vfs::VPath;
+use stead_vfs::{LocalVfs, VPath};
 use stead_workspace::{
     AgentConfig, FeatureSwitch, Layout, ModelUse, OpenOptions, Profile, ProfileKey, ProfileLayer,
-    ProfileSource, Surface, ToolLists,
+    ProfileSource, Surface, ToolLists, Workspace,
 };
 
 /// The variables of the process that hook commands are given.
@@ -338,6 +337,42 @@ impl AgentBuilder {
         agent.hooks().init(hook_runtime);
         Ok(agent)
     }
+}
+
+/// Opens the workspace in the folder `dir` as [`AgentBuilder`](crate::AgentBuilder) does: see
+/// [`inspect_folder`]. Errors in its settings are refused.
+pub async fn open_folder(
+    dir: &Path,
+    options: OpenOptions,
+    variables: &(dyn Fn(&str) -> Option<String> + Sync),
+) -> Result<Workspace, BuildError> {
+    let workspace = inspect_folder(dir, options, variables).await?;
+    Ok(workspace.refuse_errors()?)
+}
+
+/// Opens the workspace in `dir` even if its settings have errors. Its findings tell the errors.
+///
+/// The name of the folder, and the layout where the path of the folder implies one, are added to
+/// `options`. `variables` looks up what settings refer to as `${NAME}`.
+pub async fn inspect_folder(
+    dir: &Path,
+    options: OpenOptions,
+    variables: &(dyn Fn(&str) -> Option<String> + Sync),
+) -> Result<Workspace, BuildError> {
+    let files = Arc::new(LocalVfs::open(dir, Arc::new(OsDisk))?);
+    let real = dir.canonicalize().ok();
+    let name = real
+        .as_deref()
+        .and_then(Path::file_name)
+        .and_then(|name| name.to_str())
+        .map(str::to_owned);
+    let by_path = real.as_deref().and_then(Layout::from_dir);
+    let options = OpenOptions {
+        layout: options.layout.or(by_path),
+        folder: name,
+        ..options
+    };
+    Ok(Workspace::inspect(files, &options, variables).await)
 }
 
 /// Returns what hooks need from the process. Models are connected to only if models are asked.

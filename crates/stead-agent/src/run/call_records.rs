@@ -1,5 +1,5 @@
-//! Part of a run: the records of tool calls (questions, refusals, results), and what the listener
-//! is told of them.
+//! What is recorded about tool calls that do not run: questions, answers in their place, refusals,
+//! and results of calls that will never be finished.
 //!
 //! Effects: workspace files (writes), the journal (appends), what it is given.
 
@@ -14,13 +14,8 @@ use stead_core::{
 };
 use stead_tools::OutputLength;
 
-/// The most characters of a result that an event shows.
-const PREVIEW_CHARS: usize = 400;
 /// The most calls of one answer that are carried out.
 const MAX_CALLS_PER_ANSWER: usize = 1_000;
-/// The most bytes of text in the result of a nested call that the calling tool is given whole. A
-/// longer one is moved to a file, as every long result is.
-const MAX_NESTED_TEXT_BYTES: usize = 256 * 1024;
 
 impl ToolCaller<'_, '_> {
     /// Records that a call waits for a person.
@@ -150,23 +145,6 @@ impl ToolCaller<'_, '_> {
         Ok(())
     }
 
-    /// Moves what is too long of the result of a call into a file.
-    pub(super) async fn offload(
-        &self,
-        id: &str,
-        length: OutputLength,
-        content: Vec<Block>,
-    ) -> Vec<Block> {
-        if NestedId::parse(id).is_some() && is_given_whole(&content) {
-            return content;
-        }
-        let window = self.journal.session().window();
-        let name = file_name(id);
-        self.conversation
-            .offload_result(&name, length, content, window)
-            .await
-    }
-
     fn emit_started(&mut self, call: &ToolCall) {
         let ToolCall { id, name, args, .. } = call.clone();
         let parent = parent_of(&id);
@@ -185,37 +163,6 @@ impl ToolCaller<'_, '_> {
             status,
             vec![Block::text(text)],
         )
-    }
-
-    /// Records a result, after its intent if that is not on record yet. Calls that it made and that
-    /// have no result get one before it.
-    pub(super) async fn record_result(
-        &mut self,
-        tool: &str,
-        intent: Option<Entry>,
-        mut result: CallResult,
-    ) -> Result<(), RunStop> {
-        let session = self.journal.session();
-        let mut unfinished = Vec::new();
-        if let Some(run) = &session.state().run {
-            let notes = run.edit_notes(&result.id).into_iter().map(Block::text);
-            result.content.splice(0..0, notes);
-            let pending = run.pending.find(&result.id);
-            result.untrusted |= pending.is_some_and(|pending| pending.nesting.untrusted);
-            unfinished = run.unfinished_results(&result.id);
-        }
-        if !unfinished.is_empty() {
-            self.record_unfinished(unfinished).await?;
-        }
-        let entries = intent.into_iter().chain([Entry::Result(result)]).collect();
-        let lines = self.journal.record(entries).await?;
-        for line in &lines {
-            if let Entry::Result(result) = &line.entry {
-                self.emit_ended(tool, result);
-            }
-        }
-        self.journal.emit_setting_changes(&lines);
-        Ok(())
     }
 
     /// Records that a call was interrupted and does not run again, nor do calls that it made.
@@ -246,23 +193,6 @@ impl ToolCaller<'_, '_> {
         }
         Ok(())
     }
-
-    /// Tells the listener that a call has ended.
-    fn emit_ended(&mut self, tool: &str, result: &CallResult) {
-        let hooks = self.hooks.as_mut();
-        let preview = match hooks.is_some_and(|hooks| hooks.take_suppressed(&result.id)) {
-            true => String::new(),
-            false => preview(&result.content),
-        };
-        self.journal.emit(EventKind::ToolEnded {
-            id: result.id.clone(),
-            name: tool.to_owned(),
-            status: result.status,
-            preview,
-            ms: result.ms,
-            parent: parent_of(&result.id),
-        });
-    }
 }
 
 /// Returns the call that made the call `id`, if it is a nested one.
@@ -276,25 +206,4 @@ pub(super) fn file_name(id: &str) -> Cow<'_, str> {
         true => Cow::Owned(id.replace('/', ".")),
         false => Cow::Borrowed(id),
     }
-}
-
-/// Whether the calling tool is given the result of a nested call as it is.
-fn is_given_whole(content: &[Block]) -> bool {
-    let texts = content.iter().map(|block| match block {
-        Block::Text { text } => Some(text.len()),
-        Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
-    });
-    let bytes: Option<usize> = texts.sum();
-    bytes.is_some_and(|bytes| bytes <= MAX_NESTED_TEXT_BYTES)
-}
-
-fn preview(content: &[Block]) -> String {
-    let text = content.iter().find_map(|block| match block {
-        Block::Text { text } => Some(text.as_str()),
-        Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
-    });
-    text.unwrap_or_default()
-        .chars()
-        .take(PREVIEW_CHARS)
-        .collect()
 }

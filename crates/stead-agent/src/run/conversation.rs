@@ -71,11 +71,12 @@ impl Conversation {
         tool.is_none_or(|tool| tool.spec().risk.effect != ToolEffect::Reads)
     }
 
-    /// The tools that the model is shown.
+    /// The files of the session.
     pub(crate) fn files(&self) -> &dyn Vfs {
         &*self.files
     }
 
+    /// The tools that the model is shown.
     pub(crate) fn tools(&self) -> &Registry {
         &self.tools
     }

@@ -20,6 +20,7 @@ use crate::session::RunFiles;
 use crate::subagents::DelegationContext;
 use crate::{AgentError, ApprovalPolicy};
 use stead_core::{Entry, EventKind, NextAction, Notice, NoticeKind, RunEnd, RunOutcome};
+use stead_model::ModelError;
 use stead_store::StoreError;
 
 /// A run while it is carried out.
@@ -57,7 +58,13 @@ impl<'a> ActiveRun<'a> {
                     }
                     self.refresh_turn().await?;
                     self.compactor().compact_if_needed().await?;
-                    self.model_caller().call().await?;
+                    match self.model_caller().call().await {
+                        Err(RunStop::Model(ModelError::ContextOverflow(message))) => {
+                            Box::pin(self.compactor().recover_from_overflow(message)).await?;
+                            self.model_caller().call().await?;
+                        }
+                        called => called?,
+                    }
                 }
                 NextAction::RunTools(calls) => {
                     if calls

@@ -151,7 +151,8 @@ async fn finish(
                 outcome: RunOutcome::Failed,
                 reason: Some(error.to_string()),
             };
-            report(&mut run.journal, &failed, Vec::new());
+            let report = report(&run.journal, &failed, Vec::new());
+            run.journal.emit(run_ended(&report));
             return Err(error);
         }
     };
@@ -161,45 +162,42 @@ async fn finish(
     run.spending.write_log(&mut run.journal).await;
     let subagents = run.journal.session().subagents().clone();
     let waiting = subagents.waiting_tasks().await;
-    let report = report(&mut run.journal, &ending, waiting);
+    let report = report(&run.journal, &ending, waiting);
+    run.journal.emit(run_ended(&report));
     run.journal.close().await;
     Ok(report)
 }
 
-/// Returns the report of a run that ended, and tells the listener.
-fn report(
-    journal: &mut RunJournal<'_>,
-    ending: &RunEnding,
-    waiting: Vec<WaitingTask>,
-) -> RunReport {
+/// Returns the report of a run that ended.
+fn report(journal: &RunJournal<'_>, ending: &RunEnding, waiting: Vec<WaitingTask>) -> RunReport {
     let state = journal.state();
     let totals = state.run.as_ref().or(state.last_run.as_ref());
-    let steps = totals.map_or(0, |run| run.steps);
-    let usage = totals.map(|run| run.usage).unwrap_or_default();
-    let cost = totals.and_then(|run| run.cost);
     let redactor = journal.session().redactor();
     let redacted = |reason: &String| redactor.redact(reason).into_owned();
-    let report = RunReport {
+    RunReport {
         session: journal.session().id().clone(),
         run: journal.run().clone(),
         outcome: ending.outcome,
         reason: ending.reason.as_ref().map(redacted),
         text: state.final_text(),
-        steps,
-        usage,
-        cost,
+        steps: totals.map_or(0, |run| run.steps),
+        usage: totals.map(|run| run.usage).unwrap_or_default(),
+        cost: totals.and_then(|run| run.cost),
         waiting,
-    };
-    journal.emit(EventKind::RunEnded {
+    }
+}
+
+/// Returns the last event of a run.
+fn run_ended(report: &RunReport) -> EventKind {
+    EventKind::RunEnded {
         outcome: report.outcome,
         reason: report.reason.clone(),
         text: report.text.clone(),
-        steps,
-        usage,
-        cost,
+        steps: report.steps,
+        usage: report.usage,
+        cost: report.cost,
         waiting: report.waiting.clone(),
-    });
-    report
+    }
 }
 
 /// Lets memory extract facts from the session up to an entry. A failure loses nothing: the next job

@@ -2,7 +2,6 @@
 //!
 //! Effects: the clock, the store (writes), the journal (appends), hooks, the model.
 
-use super::compaction::Compactor;
 use super::conversation::Conversation;
 use super::delta_redaction::{DeltaPart, DeltaRedaction};
 use super::journal::RunJournal;
@@ -41,37 +40,10 @@ enum Received {
     Something,
 }
 
-impl<'a> ModelCaller<'_, 'a> {
-    /// Calls the model and records its reply. If the context turns out too long, it is compacted
-    /// and the model called once more.
-    pub(crate) async fn call(mut self) -> Result<(), RunStop> {
-        match self.call_once().await {
-            Err(RunStop::Model(ModelError::ContextOverflow(message))) => {
-                self.journal.emit(EventKind::ModelRetry {
-                    attempt: 2,
-                    wait_ms: 0,
-                    reason: "the context does not fit; it is made smaller".to_owned(),
-                });
-                Box::pin(self.compactor().recover_from_overflow(message)).await?;
-                self.call_once().await
-            }
-            other => other,
-        }
-    }
-
-    fn compactor(&mut self) -> Compactor<'_, 'a> {
-        Compactor {
-            journal: &mut *self.journal,
-            conversation: &mut *self.conversation,
-            spending: &mut *self.spending,
-            hooks: self.hooks.as_deref_mut(),
-            signals: self.signals,
-        }
-    }
-
+impl ModelCaller<'_, '_> {
     /// Sends the context and records the whole reply. The cost is reserved before and settled after
     /// the reply is on record.
-    async fn call_once(&mut self) -> Result<(), RunStop> {
+    pub(crate) async fn call(mut self) -> Result<(), RunStop> {
         if let Some(hooks) = &mut self.hooks {
             hooks
                 .before_context(self.journal, self.conversation)

@@ -3,7 +3,7 @@
 //!
 //! Effects: in-process state.
 
-use super::caller::FinishedCall;
+use super::execution::FinishedCall;
 use super::stop::RunStop;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;

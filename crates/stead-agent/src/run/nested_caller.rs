@@ -3,7 +3,8 @@
 //!
 //! Effects: workspace files (writes), the journal (appends), hooks, tools, what it is given.
 
-use super::caller::{FinishedCall, ToolCaller, intent, is_safe_to_repeat};
+use super::caller::{ToolCaller, intent, is_safe_to_repeat};
+use super::execution::FinishedCall;
 use super::nested::{
     Answer, CallLink, EndedCall, FromCall, HeldCall, LinkPhase, NestedRequest, NestedWork, Sharing,
     StoppedCall,

@@ -33,6 +33,10 @@ pub enum Command {
     },
     /// Stops the run that is going on.
     Cancel {
+        /// The run that is meant. The command is refused if another one is going on, or none;
+        /// without a name it stops whichever run is going on when the command arrives.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<RunId>,
         /// The person.
         by: String,
     },

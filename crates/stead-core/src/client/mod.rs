@@ -103,6 +103,6 @@ pub enum InputStatus {
 
 /// A running subscription.
 pub trait Subscription: Send {
-    /// Returns the next event. It ends with an error only.
+    /// Returns the next event. It ends with an error only. Dropping the future loses nothing.
     fn next(&mut self) -> ClientFuture<'_, SessionEvent>;
 }

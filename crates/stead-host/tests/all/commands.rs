@@ -7,8 +7,8 @@ use std::time::Duration;
 use stead_agent::Agent;
 use stead_core::{
     AnswerCommand, ApprovalAnswer, ApprovalReply, Client, ClientError, Command, Cursor, Entry,
-    EventKind, InputCommand, InputStatus, Presence, QueueMode, SessionAddress, SessionEventBody,
-    SessionId, Subscription,
+    EventKind, InputCommand, InputStatus, PermissionMode, Presence, QueueMode, RunId,
+    SessionAddress, SessionChange, SessionEvent, SessionEventBody, SessionId, Subscription,
 };
 use stead_host::{Host, SessionOptions};
 use stead_model::ModelSettings;
@@ -65,18 +65,18 @@ fn a_key_is_accepted_once() {
             .await
             .unwrap();
         let mut events = subscribe(&host, &address).await;
-        let first = handle.send(input("one"), Some("k1")).await.unwrap();
+        let first = handle.send_once(input("one"), "k1").await.unwrap();
         until(&mut *events, is_end).await;
-        let again = handle.send(input("one"), Some("k1")).await.unwrap();
+        let again = handle.send_once(input("one"), "k1").await.unwrap();
         assert_eq!(again.input_id, first.input_id);
         assert_eq!(again.seq, Some(2));
         assert_eq!(
-            handle.send(input("two"), Some("k1")).await,
+            handle.send_once(input("two"), "k1").await,
             Err(ClientError::KeyConflict("k1".into()))
         );
-        let status = handle.status(&first.input_id).await.unwrap();
+        let status = handle.status(&first).await.unwrap();
         assert_eq!(status, Some(InputStatus::Recorded { seq: 2 }));
-        handle.send(input("three"), Some("k2")).await.unwrap();
+        handle.send_once(input("three"), "k2").await.unwrap();
         let more = until(&mut *events, is_end).await;
         assert_eq!(said(&more), ["three"]);
         assert_eq!(server.requests().len(), 2);
@@ -154,7 +154,7 @@ fn a_question_shown_here_is_answered_from_another_host() {
             .unwrap();
         let _person = person(&here, &address).await;
         let mut events = subscribe(&here, &address).await;
-        handle.send(input("go"), None).await.unwrap();
+        handle.send(input("go")).await.unwrap();
         let seen = until(&mut *events, |event| {
             matches!(&event.body, SessionEventBody::Entry(line) if matches!(line.entry, Entry::Ask(_)))
         })
@@ -251,7 +251,10 @@ fn a_cancel_from_another_host_ends_the_run() {
             .unwrap();
         here.send(&address, input("go"), None).await.unwrap();
         gate.wait_arrived(1, Duration::from_secs(10));
-        let cancel = Command::Cancel { by: "ann".into() };
+        let cancel = Command::Cancel {
+            run: None,
+            by: "ann".into(),
+        };
         there.send(&same, cancel, None).await.unwrap();
         let seen = until(&mut *events, is_end).await;
         let Some((_, Entry::End(end))) = entries(&seen).pop() else {
@@ -294,7 +297,10 @@ fn a_cancellation_is_recorded_with_the_end_of_the_run() {
             .unwrap();
         here.send(&address, input("go"), None).await.unwrap();
         gate.wait_arrived(1, Duration::from_secs(10));
-        let cancel = Command::Cancel { by: "ann".into() };
+        let cancel = Command::Cancel {
+            run: None,
+            by: "ann".into(),
+        };
         let receipt = there.send(&same, cancel.clone(), None).await.unwrap();
         let seen = until(&mut *events, is_end).await;
         let end = seen.last().unwrap().id.seq;
@@ -307,6 +313,129 @@ fn a_cancellation_is_recorded_with_the_end_of_the_run() {
             "{refused:?}"
         );
         gate.release();
+    });
+}
+
+#[test]
+fn a_cancellation_of_another_run_is_refused_and_that_of_this_run_ends_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let gate = gate();
+    let held = gate.clone();
+    let server =
+        FakeModel::start_with(move |_: &RecordedRequest| reply().text("never").after(&held));
+    block_on(async {
+        let (here, address) = host(dir.path(), &server, "").await;
+        let (there, same) = host(dir.path(), &server, "").await;
+        let mut events = subscribe(&there, &same).await;
+        let _holder = here
+            .open(&address, SessionOptions::default())
+            .await
+            .unwrap();
+        let run = here.send(&address, input("go"), None).await.unwrap().run;
+        gate.wait_arrived(1, Duration::from_secs(10));
+        let cancel = |run| Command::Cancel {
+            run,
+            by: "ann".into(),
+        };
+        // A cancellation of a run that has ended must not stop the next one.
+        let late = cancel(Some(RunId::new("before").unwrap()));
+        let refusal = format!(
+            "run before is not going on in this session; run {} is",
+            run.as_ref().unwrap()
+        );
+        let refused = here.send(&address, late.clone(), None).await;
+        assert!(
+            matches!(&refused, Err(ClientError::Refused { message, .. }) if *message == refusal),
+            "{refused:?}"
+        );
+        let row = there.send(&same, late.clone(), None).await.unwrap();
+        assert_eq!(
+            settled(&there, &same, &row).await,
+            Some(InputStatus::Refused { reason: refusal })
+        );
+        let row = there.send(&same, cancel(run), None).await.unwrap();
+        let seen = until(&mut *events, is_end).await;
+        let end = seen.last().unwrap().id.seq;
+        assert_eq!(
+            settled(&there, &same, &row).await,
+            Some(InputStatus::Recorded { seq: end })
+        );
+        let Some((_, Entry::End(entry))) = entries(&seen).pop() else {
+            panic!("{seen:?}")
+        };
+        assert_eq!(entry.outcome.as_str(), "cancelled");
+        // No run is going on any more.
+        let refused = here.send(&address, late, None).await;
+        let refusal = "run before is not going on in this session; no run is";
+        assert!(
+            matches!(&refused, Err(ClientError::Refused { message, .. }) if message == refusal),
+            "{refused:?}"
+        );
+        gate.release();
+    });
+}
+
+/// The text that a model was shown to write in `events`.
+fn live_text(events: &[SessionEvent]) -> String {
+    let live = events.iter().filter_map(|event| match &event.body {
+        SessionEventBody::Live(event) => Some(&event.kind),
+        SessionEventBody::Entry(_) => None,
+    });
+    live.filter_map(|kind| match kind {
+        EventKind::TextDelta { text } => Some(text.as_str()),
+        _ => None,
+    })
+    .collect()
+}
+
+#[test]
+fn a_subscriber_who_reads_late_gets_the_live_events_in_between() {
+    let dir = tempfile::tempdir().unwrap();
+    let answers = ["first", "second"].map(|text| reply().text(text));
+    let server = FakeModel::start(answers.to_vec());
+    block_on(async {
+        let (host, address) = host(dir.path(), &server, "").await;
+        let mut events = subscribe(&host, &address).await;
+        host.send(&address, input("one"), None).await.unwrap();
+        until(&mut *events, is_end).await;
+        let mut late = host
+            .subscribe(&address, Cursor::Now, Presence::Watches)
+            .await
+            .unwrap();
+        let set = Command::Set {
+            changes: vec![SessionChange::Mode {
+                to: PermissionMode::Explore,
+            }],
+            by: "ann".into(),
+        };
+        host.send(&address, set, None).await.unwrap();
+        host.send(&address, input("two"), None).await.unwrap();
+        until(&mut *events, is_end).await;
+        let seen = until(&mut *late, is_end).await;
+        assert_eq!(kinds(&seen), ["set", "user", "model", "end"]);
+        assert_eq!(live_text(&seen), "second");
+    });
+}
+
+#[test]
+fn an_event_is_not_lost_when_waiting_for_it_is_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = FakeModel::start(vec![reply().text("one two three")]);
+    block_on(async {
+        let (host, address) = host(dir.path(), &server, "").await;
+        let mut events = subscribe(&host, &address).await;
+        host.send(&address, input("go"), None).await.unwrap();
+        let mut seen: Vec<SessionEvent> = Vec::new();
+        while !seen.last().is_some_and(is_end) {
+            // Given up after each step of the waiting.
+            tokio::select! {
+                biased;
+                event = events.next() => seen.push(event.unwrap()),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        assert_eq!(kinds(&seen), ["session", "user", "model", "end"]);
+        assert_eq!(live_text(&seen), "one two three");
     });
 }
 
@@ -353,7 +482,7 @@ fn each_of_two_people_signs_the_own_answer_and_one_about_other_arguments_is_refu
             .unwrap();
         let _person = person(&here, &address).await;
         let mut events = subscribe(&here, &address).await;
-        handle.send(input("go"), None).await.unwrap();
+        handle.send(input("go")).await.unwrap();
         let asks = asked(&mut *events, 2).await;
         // Until the questions wait for people.
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -367,7 +496,7 @@ fn each_of_two_people_signs_the_own_answer_and_one_about_other_arguments_is_refu
         let first = yes(&asks[0].0, &asks[0].1, "ann");
         let first = there.send(&same, first, None).await.unwrap();
         let second = yes(&asks[1].0, &asks[1].1, "ben");
-        let second = handle.send(second, None).await.unwrap();
+        let second = handle.send(second).await.unwrap();
         let seen = until(&mut *events, is_end).await;
         let decided: Vec<(String, String, u64)> = entries(&seen)
             .into_iter()

@@ -169,7 +169,17 @@ impl<'a> AccessJudge<'a> {
         };
         let mut strictest: Option<(Verdict, usize)> = None;
         for (at, touch) in touches.iter().enumerate() {
-            let verdict = self.judge_access(touch).await?;
+            let aliases = path_aliases(self.vfs, &touch.path).await?;
+            let own = self.strictest(touch.kind, &aliases.paths).verdict();
+            let further = match own.kind {
+                VerdictKind::Deny => None,
+                VerdictKind::Allow | VerdictKind::Ask => self.judge_extent(touch, aliases).await?,
+            };
+            let verdict = match further {
+                Some(further) if is_stricter_verdict(&own, &further) => further,
+                Some(further) => with_asking_rules(own, &further),
+                None => own,
+            };
             let denied = verdict.kind == VerdictKind::Deny;
             strictest = Some(match strictest {
                 Some((known, _)) if is_stricter_verdict(&known, &verdict) => (verdict, at),
@@ -183,36 +193,32 @@ impl<'a> AccessJudge<'a> {
         Ok(strictest)
     }
 
-    async fn judge_access(&mut self, touch: &TouchedPath) -> Result<Verdict, VfsError> {
+    /// Returns the verdict on what an access touches besides its own path: everything below it, if it
+    /// is about a tree. An error if the target of the path cannot be determined but matters.
+    async fn judge_extent(
+        &mut self,
+        touch: &TouchedPath,
+        aliases: PathAliases,
+    ) -> Result<Option<Verdict>, VfsError> {
         let TouchedPath { path, kind, extent } = touch;
-        let aliases = path_aliases(self.vfs, path).await?;
-        let own = self.strictest(*kind, &aliases.paths).verdict();
-        if own.kind == VerdictKind::Deny {
-            return Ok(own);
-        }
-        let further = match (extent, &aliases.target) {
-            (AccessExtent::Content, Ok(_)) => None,
-            (AccessExtent::Content, Err(_)) => return Err(with_path(path, aliases.target.err())),
+        let PathAliases { entry, target, .. } = aliases;
+        match (extent, target) {
+            (AccessExtent::Content, Ok(_)) => Ok(None),
+            (AccessExtent::Content, Err(error)) => Err(with_path(path, Some(error))),
             // A link is moved or removed, not followed, so its target does not matter.
-            (AccessExtent::Tree | AccessExtent::Arrival { .. }, Err(_))
+            (AccessExtent::Tree | AccessExtent::Arrival { .. }, Err(error))
                 if !self.is_in_a_directory(path).await =>
             {
-                return Err(with_path(path, aliases.target.err()));
+                Err(with_path(path, Some(error)))
             }
-            (AccessExtent::Tree, Ok(end)) if *end == aliases.entry => {
-                self.judge_tree(*kind, path, &aliases.entry).await?
+            (AccessExtent::Tree, Ok(end)) if end == entry => {
+                self.judge_tree(*kind, path, &entry).await
             }
-            (AccessExtent::Tree, Ok(_) | Err(_)) => None,
+            (AccessExtent::Tree, Ok(_) | Err(_)) => Ok(None),
             (AccessExtent::Arrival { from }, Ok(_) | Err(_)) => {
-                self.judge_arrival(*kind, path, &aliases.entry, from)
-                    .await?
+                self.judge_arrival(*kind, path, &entry, from).await
             }
-        };
-        Ok(match further {
-            Some(further) if is_stricter_verdict(&own, &further) => further,
-            Some(further) => with_asking_rules(own, &further),
-            None => own,
-        })
+        }
     }
 
     async fn is_in_a_directory(&self, path: &VPath) -> bool {

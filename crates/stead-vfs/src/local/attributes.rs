@@ -1,7 +1,8 @@
 //! What a file keeps when it is replaced by a new one: permission bits, owner and group, extended
 //! attributes (among them access control lists).
 
-use super::root::{EntryLocation, READING};
+use super::root::READING;
+use super::write::EntryLocation;
 use rustix::fs::{Mode, OFlags, Stat};
 use std::ffi::{CStr, CString};
 use std::fs::File;

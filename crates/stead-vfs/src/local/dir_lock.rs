@@ -4,7 +4,7 @@
 
 use super::LocalInner;
 use super::error;
-use super::root::EntryLocation;
+use super::write::EntryLocation;
 use crate::{VPath, VfsError};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;

@@ -157,7 +157,11 @@ impl Vfs for LocalVfs {
         data: Bytes,
         expect: Expect,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
-        self.run_blocking(path, move |local, path| local.write(path, &data, &expect))
+        self.run_blocking(path, move |local, path| {
+            let temporary = local.create_temp(path, &expect)?;
+            temporary.push(&data).map_err(|e| error::at(path, e))?;
+            temporary.publish(local, path, &expect)
+        })
     }
 
     fn write_stream<'a>(
@@ -166,7 +170,8 @@ impl Vfs for LocalVfs {
         mut source: BoxStream<'a, Bytes>,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(async move {
-            let mut begun = self.run_blocking(path, LocalInner::create_temp).await?;
+            let create = |local: &LocalInner, path: &VPath| local.create_temp(path, &Expect::Any);
+            let mut begun = self.run_blocking(path, create).await?;
             while let Some(piece) = source.next().await {
                 let push = move |_: &LocalInner, path: &VPath| {
                     begun

@@ -1,4 +1,4 @@
-//! Looking up paths below the root of a local directory.
+//! Lookups below the root. Where something is written is located in `write.rs`.
 //!
 //! The kernel enforces containment: every lookup starts at the open root directory and uses
 //! `openat2` with `RESOLVE_BENEATH`, so that no link leads out, not even one swapped in at the last
@@ -8,19 +8,18 @@
 
 use super::error;
 use crate::{FileKind, Stat, VPath, Version, VfsError};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
-use stead_store::Disk;
 
 /// The number of attempts when the kernel asks for a retry because something moved during a lookup.
 const LOOKUP_TRIES: usize = 256;
 /// The number of links followed in one path, as in the kernel.
-const MAX_LINKS: usize = 40;
+pub(super) const MAX_LINKS: usize = 40;
 
 pub(super) const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -35,35 +34,6 @@ const LOOKING: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 /// The open root.
 #[derive(Debug)]
 pub(super) struct Root(pub(super) File);
-
-/// A name in the directory that really holds it.
-#[derive(Debug)]
-pub(super) struct EntryLocation {
-    pub(super) dir: File,
-    pub(super) name: OsString,
-}
-
-impl EntryLocation {
-    /// Returns the metadata without following links, or `None` if nothing is there.
-    pub(super) fn stat(&self) -> rustix::io::Result<Option<rustix::fs::Stat>> {
-        match rustix::fs::statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Some(stat)),
-            Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    pub(super) fn name(&self) -> &Path {
-        Path::new(&self.name)
-    }
-}
-
-/// The treatment of missing parent directories.
-#[derive(Clone, Copy)]
-pub(super) enum Parents<'a> {
-    Required,
-    Create(&'a dyn Disk),
-}
 
 impl Root {
     /// Opens `path` from the root. The result is always beneath the root.
@@ -106,87 +76,6 @@ impl Root {
     pub(super) fn open_dir(&self, path: &Path) -> rustix::io::Result<File> {
         self.beneath(path, DIRECTORY, ResolveFlags::empty())
             .map(File::from)
-    }
-
-    /// Opens the directory `directory` on the way to `path`.
-    pub(super) fn directory(
-        &self,
-        directory: &Path,
-        path: &VPath,
-        parents: Parents<'_>,
-    ) -> Result<File, VfsError> {
-        match (self.open_dir(directory), parents) {
-            (Ok(dir), _) => Ok(dir),
-            (Err(Errno::NOENT), Parents::Create(disk)) => self
-                .make_dirs(directory, disk)
-                .map_err(|e| error::at(path, e)),
-            (Err(e), _) => Err(error::at(path, e)),
-        }
-    }
-
-    fn make_dirs(&self, directory: &Path, disk: &dyn Disk) -> std::io::Result<File> {
-        let mut here = self.open_dir(Path::new(""))?;
-        let mut path = PathBuf::new();
-        for part in directory.components() {
-            path.push(part);
-            here = match self.open_dir(&path) {
-                Err(Errno::NOENT) => {
-                    match disk.create_dir(here.as_fd(), Path::new(part.as_os_str()), 0o777) {
-                        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-                        made => made?,
-                    }
-                    disk.sync(&here)?;
-                    self.open_dir(&path)?
-                }
-                found => found?,
-            };
-        }
-        Ok(here)
-    }
-
-    /// Locates a name. A link at its end is not followed.
-    pub(super) fn locate_entry(
-        &self,
-        path: &VPath,
-        parents: Parents<'_>,
-    ) -> Result<EntryLocation, VfsError> {
-        let text = Path::new(path.as_str());
-        let (Some(parent), Some(name)) = (text.parent(), text.file_name()) else {
-            return Err(VfsError::Denied(path.clone()));
-        };
-        Ok(EntryLocation {
-            dir: self.directory(parent, path, parents)?,
-            name: name.to_owned(),
-        })
-    }
-
-    /// Locates the content of `path`, existing or not, following links at its end.
-    pub(super) fn locate_content(
-        &self,
-        path: &VPath,
-        parents: Parents<'_>,
-    ) -> Result<EntryLocation, VfsError> {
-        let mut text = PathBuf::from(path.as_str());
-        for _ in 0..=MAX_LINKS {
-            let (Some(parent), Some(name)) = (text.parent(), text.file_name()) else {
-                return Err(VfsError::IsDirectory(path.clone()));
-            };
-            let dir = self.directory(parent, path, parents)?;
-            match rustix::fs::readlinkat(&dir, name, Vec::new()) {
-                Ok(target) if target.as_bytes().first() == Some(&b'/') => {
-                    return Err(VfsError::Escapes(path.clone()));
-                }
-                Ok(target) => text = parent.join(OsStr::from_bytes(target.as_bytes())),
-                Err(Errno::INVAL | Errno::NOENT) => {
-                    return Ok(EntryLocation {
-                        dir,
-                        name: name.to_owned(),
-                    });
-                }
-                Err(e) => return Err(error::at(path, e)),
-            }
-        }
-        Err(error::at(path, Errno::LOOP))
     }
 
     /// Returns `path` without links. Names that do not exist are kept.

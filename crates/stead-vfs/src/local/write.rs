@@ -7,7 +7,7 @@
 use super::LocalInner;
 use super::attributes::FileAttributes;
 use super::error;
-use super::root::{self, EntryLocation, Parents};
+use super::root::{self, MAX_LINKS, Root};
 use crate::{Expect, VPath, Version, VfsError, rebase};
 use rustix::fs::{Access, AtFlags, RenameFlags};
 use rustix::io::Errno;
@@ -24,15 +24,39 @@ use stead_store::Disk;
 /// Deeper directories are not removed, because each level holds a descriptor open.
 const MAX_REMOVE_DEPTH: usize = 256;
 
+/// A name in the directory that really holds it.
+#[derive(Debug)]
+pub(super) struct EntryLocation {
+    pub(super) dir: File,
+    pub(super) name: OsString,
+}
+
+impl EntryLocation {
+    /// Returns the metadata without following links, or `None` if nothing is there.
+    pub(super) fn stat(&self) -> rustix::io::Result<Option<rustix::fs::Stat>> {
+        match rustix::fs::statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn name(&self) -> &Path {
+        Path::new(&self.name)
+    }
+}
+
+/// The treatment of missing parent directories.
+#[derive(Clone, Copy)]
+pub(super) enum Parents<'a> {
+    Required,
+    Create(&'a dyn Disk),
+}
+
 impl LocalInner {
-    /// Writes a new file beside the old one and renames it into place.
-    pub(super) fn write(
-        &self,
-        path: &VPath,
-        data: &[u8],
-        expect: &Expect,
-    ) -> Result<Version, VfsError> {
-        let failed = |e: io::Error| error::at(path, e);
+    /// Creates a temporary file beside the file at `path`, which is then written and replaces it, if
+    /// the current state is as expected.
+    pub(super) fn create_temp(&self, path: &VPath, expect: &Expect) -> Result<TempFile, VfsError> {
         let parents = match expect {
             Expect::Any | Expect::Absent => Parents::Create(&*self.disk),
             Expect::Version(_) => Parents::Required,
@@ -44,23 +68,8 @@ impl LocalInner {
             }
             (place, _) => place?,
         };
-        let before = place.stat().map_err(|e| failed(e.into()))?;
-        check_expectation(path, before.as_ref(), expect)?;
-        check_writable(path, &place, before.as_ref())?;
-
-        let replaced = before.map(|stat| FileAttributes::of(&place, &stat));
-        let temporary = TempFile::create(self, place, replaced).map_err(failed)?;
-        temporary.push(data).map_err(failed)?;
-        temporary.publish(self, path, expect)
-    }
-
-    /// Creates a temporary file to be written in pieces, which then replaces the file at `path`.
-    pub(super) fn create_temp(&self, path: &VPath) -> Result<TempFile, VfsError> {
-        let place = self
-            .root
-            .locate_content(path, Parents::Create(&*self.disk))?;
         let before = place.stat().map_err(|e| error::at(path, e))?;
-        check_expectation(path, before.as_ref(), &Expect::Any)?;
+        check_expectation(path, before.as_ref(), expect)?;
         check_writable(path, &place, before.as_ref())?;
         let replaced = before.map(|stat| FileAttributes::of(&place, &stat));
         TempFile::create(self, place, replaced).map_err(|e| error::at(path, e))
@@ -148,6 +157,89 @@ impl LocalInner {
         self.root
             .directory(Path::new(path.as_str()), path, Parents::Create(&*self.disk))
             .map(drop)
+    }
+}
+
+impl Root {
+    /// Opens the directory `directory` on the way to `path`.
+    pub(super) fn directory(
+        &self,
+        directory: &Path,
+        path: &VPath,
+        parents: Parents<'_>,
+    ) -> Result<File, VfsError> {
+        match (self.open_dir(directory), parents) {
+            (Ok(dir), _) => Ok(dir),
+            (Err(Errno::NOENT), Parents::Create(disk)) => self
+                .make_dirs(directory, disk)
+                .map_err(|e| error::at(path, e)),
+            (Err(e), _) => Err(error::at(path, e)),
+        }
+    }
+
+    fn make_dirs(&self, directory: &Path, disk: &dyn Disk) -> std::io::Result<File> {
+        let mut here = self.open_dir(Path::new(""))?;
+        let mut path = PathBuf::new();
+        for part in directory.components() {
+            path.push(part);
+            here = match self.open_dir(&path) {
+                Err(Errno::NOENT) => {
+                    match disk.create_dir(here.as_fd(), Path::new(part.as_os_str()), 0o777) {
+                        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                        made => made?,
+                    }
+                    disk.sync(&here)?;
+                    self.open_dir(&path)?
+                }
+                found => found?,
+            };
+        }
+        Ok(here)
+    }
+
+    /// Locates a name. A link at its end is not followed.
+    pub(super) fn locate_entry(
+        &self,
+        path: &VPath,
+        parents: Parents<'_>,
+    ) -> Result<EntryLocation, VfsError> {
+        let text = Path::new(path.as_str());
+        let (Some(parent), Some(name)) = (text.parent(), text.file_name()) else {
+            return Err(VfsError::Denied(path.clone()));
+        };
+        Ok(EntryLocation {
+            dir: self.directory(parent, path, parents)?,
+            name: name.to_owned(),
+        })
+    }
+
+    /// Locates the content of `path`, existing or not, following links at its end.
+    pub(super) fn locate_content(
+        &self,
+        path: &VPath,
+        parents: Parents<'_>,
+    ) -> Result<EntryLocation, VfsError> {
+        let mut text = PathBuf::from(path.as_str());
+        for _ in 0..=MAX_LINKS {
+            let (Some(parent), Some(name)) = (text.parent(), text.file_name()) else {
+                return Err(VfsError::IsDirectory(path.clone()));
+            };
+            let dir = self.directory(parent, path, parents)?;
+            match rustix::fs::readlinkat(&dir, name, Vec::new()) {
+                Ok(target) if target.as_bytes().first() == Some(&b'/') => {
+                    return Err(VfsError::Escapes(path.clone()));
+                }
+                Ok(target) => text = parent.join(OsStr::from_bytes(target.as_bytes())),
+                Err(Errno::INVAL | Errno::NOENT) => {
+                    return Ok(EntryLocation {
+                        dir,
+                        name: name.to_owned(),
+                    });
+                }
+                Err(e) => return Err(error::at(path, e)),
+            }
+        }
+        Err(error::at(path, Errno::LOOP))
     }
 }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use stead::core::{
     Entry, Event, EventKind, InputId, JournalLine, Message, ModelReply, Receipt, RunEnd, RunId,
-    RunReport, SessionAddress, SessionEvent, SessionEventBody, SessionId, Usage, Usd,
+    RunReport, SessionEvent, SessionEventBody, SessionId, Usage, Usd,
 };
 
 /// A run that is followed from the receipt of its command to its end.
@@ -51,9 +51,10 @@ pub(crate) enum FollowStep {
 }
 
 impl FollowedRun {
-    pub(crate) fn new(address: &SessionAddress, receipt: &Receipt) -> Self {
+    /// Returns the run that an input or an answer began, for its receipt.
+    pub(crate) fn of_input(session: SessionId, receipt: &Receipt) -> Self {
         Self {
-            session: address.session.clone(),
+            session,
             input: receipt.input_id.clone(),
             run: receipt.run.clone(),
             runner: match receipt.run {
@@ -66,11 +67,11 @@ impl FollowedRun {
         }
     }
 
-    /// Takes the next run that begins without an input as the one that took the command.
-    pub(crate) fn resumes(self) -> Self {
+    /// Returns the run that a command without an input continued: the next one that begins so.
+    pub(crate) fn of_resumption(session: SessionId, receipt: &Receipt) -> Self {
         Self {
             is_resumption: true,
-            ..self
+            ..Self::of_input(session, receipt)
         }
     }
 
@@ -79,9 +80,9 @@ impl FollowedRun {
         self.run = self.run.take().or(run);
     }
 
-    /// Whether this is the followed run.
-    pub(crate) fn is(&self, run: &RunId) -> bool {
-        self.run.as_ref() == Some(run)
+    /// Returns the run, once it is known which one took the command.
+    pub(crate) fn id(&self) -> Option<&RunId> {
+        self.run.as_ref()
     }
 
     /// Whether a run has taken the command.

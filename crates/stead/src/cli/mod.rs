@@ -15,7 +15,6 @@ mod followed_run;
 mod gc;
 mod init;
 mod list;
-mod local_session;
 mod locate;
 mod logging;
 mod memory;

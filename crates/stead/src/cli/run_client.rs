@@ -8,7 +8,6 @@ use super::args::{GlobalArgs, OutputFormat, RunFlags};
 use super::env::ProcessEnv;
 use super::error::{CliError, with_hint};
 use super::followed_run::{FollowStep, FollowedRun};
-use super::local_session::{LocalSession, SessionEvents};
 use super::print::errln;
 use super::render::Renderer;
 use super::run::print_waiting_subagents;
@@ -20,9 +19,11 @@ use stead::core::{
     AnswerCommand, Command, Cursor, Event, EventKind, Hint, InputStatus, Receipt, RunId,
     RunOutcome, RunReport, SessionId, SpendAmount, Usage,
 };
-use stead::host::{QueuePolicy, SessionOptions};
+use stead::host::{Host, QueuePolicy, SessionHandle, SessionOptions, SessionSubscription};
 use tokio::time::{Instant, sleep_until};
 
+/// The name of the agent in the host of this process.
+pub(crate) const AGENT: &str = "workspace";
 /// How long the live end of a run is waited for after the journal says that another process has
 /// ended it.
 const END_GRACE: Duration = Duration::from_secs(2);
@@ -46,8 +47,9 @@ pub(crate) struct RunClient<'a> {
 /// A session that is open to run a command of it.
 pub(crate) struct ClientSession<'a> {
     client: &'a RunClient<'a>,
-    session: LocalSession,
-    events: SessionEvents,
+    host: Arc<Host>,
+    session: SessionHandle,
+    events: SessionSubscription,
     questions: TerminalQuestions,
     renderer: Option<Arc<Renderer>>,
     signals: Signals,
@@ -60,8 +62,11 @@ impl RunClient<'_> {
         let resumes = matches!(command, Command::Resume { .. });
         let ran = match session.send(command).await {
             Ok(receipt) => {
-                let run = session.followed_run(&receipt);
-                let run = if resumes { run.resumes() } else { run };
+                let id = session.id().clone();
+                let run = match resumes {
+                    true => FollowedRun::of_resumption(id, &receipt),
+                    false => FollowedRun::of_input(id, &receipt),
+                };
                 session.follow(&receipt, run).await
             }
             Err(error) => Err(error),
@@ -79,11 +84,15 @@ impl RunClient<'_> {
             queue: QueuePolicy::Leave,
             ..SessionOptions::default()
         };
-        let session = LocalSession::open(self.agent, id, options).await?;
+        let host = Host::new();
+        host.add_agent(AGENT, self.agent.clone());
+        let address = host.address(AGENT, id).await?;
+        let session = host.open(&address, options).await?;
         let presence = self.flags.approve.presence(self.env);
         let events = session.subscribe(Cursor::Now, presence).await?;
         Ok(ClientSession {
             client: self,
+            host,
             session,
             events,
             questions: TerminalQuestions::default(),
@@ -106,9 +115,9 @@ impl ClientSession<'_> {
         Ok(self.session.send(command).await?)
     }
 
-    /// Returns the run that a command began.
-    pub(crate) fn followed_run(&self, receipt: &Receipt) -> FollowedRun {
-        FollowedRun::new(&self.session.address, receipt)
+    /// Returns the id of the session.
+    pub(crate) fn id(&self) -> &SessionId {
+        &self.session.address().session
     }
 
     /// Returns what became of a command.
@@ -121,17 +130,9 @@ impl ClientSession<'_> {
         self,
         ran: Result<RunReport, CliError>,
     ) -> Result<RunReport, CliError> {
-        let Self {
-            client,
-            session,
-            events,
-            renderer,
-            ..
-        } = self;
-        drop(events);
-        if let Err(error) = session.close("exit").await {
-            errln!("the hooks at the end of the session failed: {error}");
-        }
+        let client = self.client;
+        let renderer = self.renderer.clone();
+        self.close_idle().await;
         let report = ran?;
         print_waiting_subagents(&report, client.common);
         if let Some(renderer) = renderer {
@@ -156,10 +157,13 @@ impl ClientSession<'_> {
     /// Closes the session without a run.
     pub(crate) async fn close_idle(self) {
         let Self {
-            session, events, ..
+            host,
+            session,
+            events,
+            ..
         } = self;
         drop(events);
-        if let Err(error) = session.close("exit").await {
+        if let Err(error) = host.finish(session, "exit").await {
             errln!("the hooks at the end of the session failed: {error}");
         }
     }
@@ -205,20 +209,20 @@ impl ClientSession<'_> {
                             "cancelled before the input was taken".to_owned(),
                         ));
                     }
-                    self.cancel().await;
+                    self.cancel(run.id()).await;
                 }
                 () = until(give_up), if waits && !gave_up => {
                     gave_up = true;
-                    let holder = self.session.holder().await?;
+                    let holder = self.session.holder().await;
                     let holder = holder.unwrap_or_else(|| "another process".to_owned());
-                    let id = &self.session.address.session;
+                    let id = self.id();
                     let message = format!("session {id} is in use by {holder}");
                     if self.withdraw(receipt).await? {
                         let message = with_hint(message, Some(Hint::WaitForSession));
                         return Err(CliError::Failed(anyhow::Error::msg(message)));
                     }
                 }
-                () = until(grace_ends), if !is_local || !self.session.handle().is_running() => {
+                () = until(grace_ends), if !is_local || !self.session.is_running() => {
                     if let Some((report, _)) = recorded.take() {
                         return Ok(report);
                     }
@@ -237,7 +241,7 @@ impl ClientSession<'_> {
                 }
                 () = sleep_until(quiet_since + QUIET), if !is_local && !waits => {
                     quiet_since = Instant::now();
-                    if let Some(report) = self.look_after_run(&run).await? {
+                    if let Some(report) = self.adopt_abandoned_run(&run).await? {
                         return Ok(report);
                     }
                 }
@@ -247,15 +251,15 @@ impl ClientSession<'_> {
 
     /// Says that another process runs the session.
     async fn announce_wait(&self) -> Result<(), CliError> {
-        let id = &self.session.address.session;
-        if let Some(holder) = self.session.holder().await? {
+        let id = self.id();
+        if let Some(holder) = self.session.holder().await {
             errln!("session {id} is in use by {holder}; the input waits there for its turn");
         }
         Ok(())
     }
 
     fn show(&mut self, event: &Event) {
-        let own = &self.session.address.session;
+        let own = &self.session.address().session;
         let asking = event.child.as_ref().map_or(own, |child| &child.session);
         match &event.kind {
             EventKind::Decision { id, .. } | EventKind::ToolEnded { id, .. } => {
@@ -272,7 +276,7 @@ impl ClientSession<'_> {
     }
 
     async fn send_answer(&self, typed: TypedAnswer) -> Result<(), CliError> {
-        let is_own = typed.session == self.session.address.session;
+        let is_own = typed.session == *self.id();
         let answer = AnswerCommand {
             replies: vec![typed.reply],
             by: answerer(self.client.common, self.client.env, None),
@@ -283,10 +287,12 @@ impl ClientSession<'_> {
         Ok(())
     }
 
-    async fn cancel(&self) {
+    /// Cancels the followed run; whichever run is going on if it is not known yet which that is.
+    async fn cancel(&self, run: Option<&RunId>) {
+        let run = run.cloned();
         let by = answerer(self.client.common, self.client.env, None);
         // A run that has just ended cannot be cancelled; its end is on the way.
-        let _ = self.session.send(Command::Cancel { by }).await;
+        let _ = self.session.send(Command::Cancel { run, by }).await;
     }
 
     /// Takes the input back. Returns false if a run has begun with it.
@@ -307,7 +313,7 @@ impl ClientSession<'_> {
 
     /// Returns the run that the session had last.
     async fn newest_run(&self) -> Result<Option<RunId>, CliError> {
-        let id = self.session.address.session.clone();
+        let id = self.id().clone();
         let mut session = self.client.agent.session(id);
         session.load().await?;
         let state = session.state();
@@ -315,22 +321,22 @@ impl ClientSession<'_> {
         Ok(run.map(|run| run.id.clone()))
     }
 
-    /// The process that ran the session may have died, or parked the run without our hearing of it.
-    /// Goes on with a run that nobody runs; returns the report of one that waits for a decision.
-    async fn look_after_run(
+    /// Resumes the followed run if the process that ran it has died. Returns its report if it waits
+    /// for a decision, which this process may not have heard of.
+    async fn adopt_abandoned_run(
         &mut self,
         followed: &FollowedRun,
     ) -> Result<Option<RunReport>, CliError> {
-        if self.session.holder().await?.is_some() {
+        if self.session.holder().await.is_some() {
             return Ok(None);
         }
-        let id = &self.session.address.session;
+        let id = self.id();
         let mut session = self.client.agent.session(id.clone());
         session.load().await?;
         let Some(run) = &session.state().run else {
             return Ok(None);
         };
-        if !followed.is(&run.id) {
+        if followed.id() != Some(&run.id) {
             return Ok(None);
         }
         if session.open_questions().is_empty() {

@@ -116,6 +116,11 @@ impl Compactor<'_, '_> {
     /// Compacts the context because a provider refused the request as too long. An error if nothing
     /// can be left out.
     pub(crate) async fn recover_from_overflow(&mut self, message: String) -> Result<(), RunStop> {
+        self.journal.emit(EventKind::ModelRetry {
+            attempt: 2,
+            wait_ms: 0,
+            reason: "the context does not fit; it is made smaller".to_owned(),
+        });
         if !self.is_enabled() {
             let hint = "compaction is off (`compaction:`, `disable:`)";
             return Err(RunStop::Model(ModelError::ContextOverflow(format!(

@@ -83,7 +83,7 @@ async fn run_once(host: Arc<Host>, session: String) {
         .open(&address, SessionOptions::default())
         .await
         .unwrap();
-    handle.send(input("go"), None).await.unwrap();
+    handle.send(input("go")).await.unwrap();
     std::future::pending::<()>().await;
 }
 
@@ -105,7 +105,10 @@ async fn talk(host: Arc<Host>, session: String, mut random: StdRng) {
         let text = format!("<A {session} {n}>");
         let key = random.random_bool(0.5).then(|| text.clone());
         let command = random_message(&text, &mut random);
-        let sent = handle.send(command, key.as_deref()).await;
+        let sent = match key {
+            Some(key) => handle.send_once(command, &key).await,
+            None => handle.send(command).await,
+        };
         println!("{text}: {sent:?}");
         if sent.is_ok() {
             println!("ACK {text}");

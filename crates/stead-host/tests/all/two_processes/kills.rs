@@ -121,7 +121,10 @@ async fn talk(follower: Arc<Follower>, mut random: StdRng) -> (Vec<String>, Vec<
         let pause = random.random_range(0..150);
         tokio::time::sleep(Duration::from_millis(pause)).await;
         if random.random_bool(0.15) {
-            let cancel = Command::Cancel { by: "ann".into() };
+            let cancel = Command::Cancel {
+                run: None,
+                by: "ann".into(),
+            };
             if let Ok(receipt) = follower.send(cancel, None).await {
                 receipts.push(receipt.input_id);
             }

@@ -7,6 +7,7 @@ use super::{QuestionSelection, answerer, find_question, open_questions};
 use crate::cli::args::GlobalArgs;
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
+use crate::cli::followed_run::FollowedRun;
 use crate::cli::memory::background;
 use crate::cli::open_agent::{open_agent, refuse_wider_mode};
 use crate::cli::print::{errln, outln, to_json};
@@ -136,7 +137,7 @@ pub(super) async fn answer(
     };
     let run = meant.first().map(|question| question.run.clone());
     let receipt = Receipt { run, ..receipt };
-    let run = session.followed_run(&receipt);
+    let run = FollowedRun::of_input(session_id, &receipt);
     let ran = session.follow(&receipt, run).await;
     let report = session.close(ran).await?;
     background::start_worker(common, env, &agent);

@@ -7,7 +7,7 @@ pub(crate) mod args;
 mod show;
 mod terminal_questions;
 
-use super::args::GlobalArgs;
+use super::args::{ApproveMode, GlobalArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::open_agent::open_agent;
@@ -20,6 +20,7 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, ApprovalAnswer, OpenQuestion};
+use stead::core::{AnswerPolicy, Presence};
 use stead::workspace::ModelUse;
 pub(crate) use terminal_questions::{TerminalQuestions, TypedAnswer};
 
@@ -238,4 +239,22 @@ fn read_text_argument(text: &str) -> Result<String, CliError> {
     let mut read = String::new();
     std::io::stdin().take(MAX_BYTES).read_to_string(&mut read)?;
     Ok(read)
+}
+impl ApproveMode {
+    /// Returns how the questions of a run are answered.
+    pub(crate) fn answers(self) -> AnswerPolicy {
+        match self {
+            Self::Ask => AnswerPolicy::Ask,
+            Self::All => AnswerPolicy::ApproveAll,
+            Self::None => AnswerPolicy::DenyAll,
+        }
+    }
+
+    /// Returns whether somebody at this terminal is there to be asked.
+    pub(crate) fn presence(self, env: &ProcessEnv) -> Presence {
+        match self {
+            Self::Ask if env.stdin_is_terminal && env.stderr_is_terminal => Presence::Answers,
+            Self::Ask | Self::All | Self::None => Presence::Watches,
+        }
+    }
 }

@@ -17,11 +17,11 @@ use crate::cli::approvals::answerer;
 use crate::cli::args::{ApproveMode, ChatArgs, GlobalArgs};
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
-use crate::cli::local_session::{LocalSession, SessionEvents};
 use crate::cli::memory::background;
 use crate::cli::open_agent::{open_agent, refuse_wider_mode, session_id, with_session_agent};
 use crate::cli::passed_over::passed_over;
 use crate::cli::print::{errln, outln};
+use crate::cli::run_client::AGENT;
 use crate::cli::sessions_elsewhere::look_for_hidden_sessions;
 use crate::cli::trust::UntrustedFolder;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
@@ -33,9 +33,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead::agent::{Agent, BackgroundTaskPolicy, MemoryWorker, Session};
 use stead::core::{
-    Command, Cursor, EventId, InputId, Owner, Pinned, Presence, SessionId, SetEntry, SpendAmount,
+    Command, Cursor, EventId, InputId, Owner, Pinned, Presence, RunId, SessionId, SetEntry,
+    SpendAmount,
 };
-use stead::host::{QueuePolicy, SessionOptions};
+use stead::host::{Host, QueuePolicy, SessionHandle, SessionOptions, SessionSubscription};
 use stead::vfs::Unlisted;
 use stead::workspace::ModelUse;
 use tokio::task::JoinSet;
@@ -59,10 +60,13 @@ pub(super) struct App<'a> {
     args: ChatArgs,
     env: &'a ProcessEnv,
     agent: Arc<Agent>,
-    session: LocalSession,
-    events: SessionEvents,
+    host: Arc<Host>,
+    session: SessionHandle,
+    events: SessionSubscription,
     /// The session as its journal says, to be shown.
     view: Session,
+    /// The run on the screen, once it is known which one it is.
+    run: Option<RunId>,
     chat: Chat,
     /// The commands that wait to be acknowledged.
     sends: JoinSet<SentCommand>,
@@ -103,8 +107,12 @@ impl<'a> App<'a> {
         if view.state().session.is_none() {
             agent.check_model()?;
         }
-        let (session, events) = connect(&agent, &view, &args).await?;
-        let queue = session.handle().queue().clone();
+        let ConnectedSession {
+            host,
+            session,
+            events,
+        } = connect(&agent, &view, &args).await?;
+        let queue = session.queue().clone();
         let mut app = Self {
             chat: Chat::new(session_info(&agent, &view), queue),
             // Nothing can be asked once the screen is drawn.
@@ -115,9 +123,11 @@ impl<'a> App<'a> {
             args,
             env,
             agent,
+            host,
             session,
             events,
             view,
+            run: None,
             sends: JoinSet::new(),
             waiting_inputs: Vec::new(),
             started: Instant::now(),
@@ -168,7 +178,7 @@ impl<'a> App<'a> {
             tokio::pin!(arrival);
             // Before the queue is drawn, so that no message is missed.
             arrival.as_mut().enable();
-            self.chat.tasks = self.session.handle().subagents().running_count();
+            self.chat.tasks = self.session.subagents().running_count();
             let drawn = screen
                 .terminal
                 .draw(|frame| view.draw(frame, &mut self.chat))
@@ -227,8 +237,9 @@ impl<'a> App<'a> {
         // A command that was not acknowledged is not waited for.
         self.sends.shutdown().await;
         drop(self.events);
-        let id = self.session.address.session.clone();
-        let closed = tokio::time::timeout(EXIT_GRACE, self.session.close("exit")).await;
+        let id = self.session.address().session.clone();
+        let closing = self.host.finish(self.session, "exit");
+        let closed = tokio::time::timeout(EXIT_GRACE, closing).await;
         if let Ok(Err(error)) = closed {
             errln!("the hooks at the end of the session failed: {error}");
         }
@@ -268,7 +279,7 @@ impl<'a> App<'a> {
             ChatCommand::SendToRun(text) => self.send_to_run(text).await,
             ChatCommand::Resume => self.resume(SpendAmount::default()),
             ChatCommand::Raise(raise) => self.resume(raise),
-            ChatCommand::Cancel => self.send(SendPurpose::Reach, Command::Cancel { by: self.by() }),
+            ChatCommand::Cancel => self.cancel(),
             ChatCommand::Answer { session, reply } => self.answer(session, reply),
             ChatCommand::FindPaths(query) => {
                 self.lookups.abort_all();
@@ -340,7 +351,7 @@ impl<'a> App<'a> {
             };
             // A run may be about to begin.
             if self.runs_here() || !self.sends.is_empty() {
-                self.send(SendPurpose::Reach, Command::Cancel { by: self.by() });
+                self.cancel();
             } else {
                 self.chat.phase = ChatPhase::Idle;
             }
@@ -348,12 +359,19 @@ impl<'a> App<'a> {
     }
 }
 
+/// A session that is followed, and the host of this process that it is reached through.
+struct ConnectedSession {
+    host: Arc<Host>,
+    session: SessionHandle,
+    events: SessionSubscription,
+}
+
 /// Opens the session that `view` shows, and follows it from where `view` ends.
 async fn connect(
     agent: &Arc<Agent>,
     view: &Session,
     args: &ChatArgs,
-) -> Result<(LocalSession, SessionEvents), CliError> {
+) -> Result<ConnectedSession, CliError> {
     let approve = args.turn.approve;
     let options = SessionOptions {
         // Tasks go on after the run; their end wakes the session.
@@ -361,7 +379,10 @@ async fn connect(
         queue: QueuePolicy::HoldIfStopped,
         answers: approve.answers(),
     };
-    let session = LocalSession::open(agent, view.id().clone(), options).await?;
+    let host = Host::new();
+    host.add_agent(AGENT, agent.clone());
+    let address = host.address(AGENT, view.id().clone()).await?;
+    let session = host.open(&address, options).await?;
     let cursor = match view.state().seq {
         0 => Cursor::Start,
         seq => Cursor::After(EventId::of_entry(seq)),
@@ -371,5 +392,9 @@ async fn connect(
         ApproveMode::All | ApproveMode::None => Presence::Watches,
     };
     let events = session.subscribe(cursor, presence).await?;
-    Ok((session, events))
+    Ok(ConnectedSession {
+        host,
+        session,
+        events,
+    })
 }

@@ -113,9 +113,18 @@ impl App<'_> {
         self.send(SendPurpose::Reach, Command::Answer(command));
     }
 
+    /// Cancels the run on the screen; whichever run is going on if it is not known yet which that is.
+    pub(super) fn cancel(&mut self) {
+        let command = Command::Cancel {
+            run: self.run.clone(),
+            by: self.by(),
+        };
+        self.send(SendPurpose::Reach, command);
+    }
+
     /// Whether the run on the screen is one of this process.
     pub(super) fn runs_here(&self) -> bool {
-        self.session.handle().is_running()
+        self.session.is_running()
     }
 
     pub(super) async fn on_sent(&mut self, sent: Result<SentCommand, JoinError>) {
@@ -199,6 +208,9 @@ impl App<'_> {
                 (None, false) => {}
             }
         }
+        if is_own && self.run.as_ref() != Some(&event.run) {
+            self.run = Some(event.run.clone());
+        }
         self.chat.on_event(event);
         if ended.is_some() {
             self.end_run(ended).await;
@@ -207,6 +219,7 @@ impl App<'_> {
 
     /// The run on the screen has ended.
     async fn end_run(&mut self, outcome: Option<RunOutcome>) {
+        self.run = None;
         self.memory.iter().for_each(MemoryWorker::wake);
         self.refresh_info();
         let inputs = std::mem::take(&mut self.waiting_inputs);

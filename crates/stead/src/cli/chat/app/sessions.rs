@@ -4,7 +4,7 @@
 
 use super::super::state::SessionInfo;
 use super::super::transcript::Tone;
-use super::{App, SESSIONS_SHOWN, connect};
+use super::{App, ConnectedSession, SESSIONS_SHOWN, connect};
 use crate::cli::args::GlobalArgs;
 use crate::cli::error::CliError;
 use crate::cli::open_agent::open_agent;
@@ -36,14 +36,20 @@ impl App<'_> {
         if let Some(words) = self.stop_tasks().await {
             self.chat.note(Tone::Warning, words);
         }
-        let (session, events) = connect(&self.agent, &view, &self.args).await?;
-        self.chat.queue = session.handle().queue().clone();
+        let ConnectedSession {
+            host,
+            session,
+            events,
+        } = connect(&self.agent, &view, &self.args).await?;
+        self.chat.queue = session.queue().clone();
         self.events = events;
         self.view = view;
+        self.run = None;
         // Its actor ends when nothing is left to do.
-        let before = std::mem::replace(&mut self.session, session);
+        let host = std::mem::replace(&mut self.host, host);
+        let session = std::mem::replace(&mut self.session, session);
         self.closing.spawn(async move {
-            let _ = before.close("switch").await;
+            let _ = host.finish(session, "switch").await;
         });
         Ok(())
     }
@@ -65,14 +71,14 @@ impl App<'_> {
             return;
         }
         match self.session.holder().await {
-            Ok(Some(holder)) => {
+            Some(holder) => {
                 self.chat.note(
                     Tone::Info,
                     format!("{holder} runs the session; what happens there is shown here"),
                 );
                 self.chat.enter_running();
             }
-            Ok(None) | Err(_) => self.chat.note(
+            None => self.chat.note(
                 Tone::Warning,
                 "the last run did not end; /resume resumes it",
             ),
@@ -91,7 +97,7 @@ impl App<'_> {
 
     /// Stops background tasks, and returns a message about them if there were any.
     pub(super) async fn stop_tasks(&mut self) -> Option<String> {
-        let subagents = self.session.handle().subagents();
+        let subagents = self.session.subagents();
         let working = subagents.running_count();
         subagents.stop().await;
         let words = |what: &str| {
