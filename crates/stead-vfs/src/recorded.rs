@@ -425,10 +425,10 @@ impl Recorded {
             } else {
                 (now.state, now.content)
             };
-            let identity = match (&was, to) {
-                (FileState::Unkept(_), Some(_)) => moved_identity(&*self.inner, &path).await,
-                _ => None,
-            };
+            let mut identity = None;
+            if let (FileState::Unkept(_), Some(_)) = (&was, to) {
+                identity = moved_identity(&*self.inner, &path).await;
+            }
             batch.push(from, to, &path, was, content, identity)?;
             if batch.is_full() {
                 let Batch {

@@ -77,7 +77,10 @@ pub(crate) fn main() -> ExitCode {
         .build();
     let outcome = match runtime {
         Ok(runtime) => {
-            let outcome = runtime.block_on(dispatch(cli, &env));
+            let outcome = runtime.block_on(async {
+                signals::survive_file_size_limit();
+                dispatch(cli, &env).await
+            });
             // Nothing waits for blocking work that is still running.
             runtime.shutdown_background();
             outcome

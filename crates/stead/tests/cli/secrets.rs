@@ -77,11 +77,22 @@ fn a_tape_and_a_streamed_answer_hold_no_key() {
     let server = FakeModel::start_with(|request| match request.result_count() {
         0 => reply()
             .text(format!("I know {FROM_VARIABLE}"))
-            .call_with_id(FROM_VARIABLE, FROM_VARIABLE, json!({FROM_VARIABLE: FROM_VARIABLE})),
+            .call_with_id(
+                FROM_VARIABLE,
+                FROM_VARIABLE,
+                json!({FROM_VARIABLE: FROM_VARIABLE}),
+            ),
         _ => reply().text(format!("It is {FROM_VARIABLE} and hunter2hunter2")),
     });
     for output in ["text", "events"] {
-        let args = ["run", "-m", "record:tape.jsonl=openai:x", "--output", output, "go"];
+        let args = [
+            "run",
+            "-m",
+            "record:tape.jsonl=openai:x",
+            "--output",
+            output,
+            "go",
+        ];
         let mut command = folder.command(&args);
         command
             .env("OPENAI_API_KEY", FROM_VARIABLE)
