@@ -77,10 +77,11 @@ pub(crate) fn main() -> ExitCode {
         .build();
     let outcome = match runtime {
         Ok(runtime) => {
-            let outcome = runtime.block_on(async {
+            {
+                let _context = runtime.enter();
                 signals::survive_file_size_limit();
-                dispatch(cli, &env).await
-            });
+            }
+            let outcome = runtime.block_on(dispatch(cli, &env));
             // Nothing waits for blocking work that is still running.
             runtime.shutdown_background();
             outcome
