@@ -391,10 +391,17 @@ impl Recorded {
         let mut ids = Vec::new();
         let mut entries = vec![from.clone()];
         // A missing or unreachable path is reported by the operation itself.
-        let Ok(stat) = self.inner.stat(from).await else {
-            return Ok(ids);
+        let is_link = match self.is_link(from).await {
+            Err(VfsError::Escapes(_)) => true,
+            is_link => is_link?,
         };
-        if stat.kind == FileKind::Directory && !self.is_link(from).await? {
+        let kind = match self.inner.stat(from).await {
+            Ok(stat) => stat.kind,
+            // A link that leads nowhere.
+            Err(_) if is_link => FileKind::Other,
+            Err(_) => return Ok(ids),
+        };
+        if kind == FileKind::Directory && !is_link {
             let walk = self.inner.walk(from, None, MAX_ENTRIES).await?;
             if walk.truncated {
                 let reason = FileState::Unkept(format!("it has more than {MAX_ENTRIES} entries"));

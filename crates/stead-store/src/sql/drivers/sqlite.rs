@@ -3,13 +3,11 @@
 use super::super::driver::{Driver, Statement, StatementResult, TransactionKind};
 use super::pool::{AbandonPolicy, ConnectionPool, PooledDriver};
 use super::{DbErrorClass, SqlBackend, SqlDialect, run_on, script_on};
-use crate::{Disk, OsDisk, StoreError};
+use crate::StoreError;
 use futures_util::future::BoxFuture;
-use rustix::fs::CWD;
 use sqlx::error::DatabaseError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Sqlite, SqliteConnection};
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +15,6 @@ use std::time::Duration;
 /// The time that another process may write before SQLite reports that it is busy.
 const BUSY: Duration = Duration::from_secs(5);
 const READERS: usize = 4;
-const FILE_MODE: u32 = 0o600;
 /// The name of a database in memory.
 pub(in super::super) const SQLITE_MEMORY: &str = ":memory:";
 
@@ -36,13 +33,6 @@ pub(in super::super) fn connect(path: &str) -> Result<Arc<dyn Driver>, StoreErro
     }
     if let Some(folder) = Path::new(path).parent() {
         std::fs::create_dir_all(folder).map_err(|cause| StoreError::io(folder, cause))?;
-    }
-    // SQLite would make it, and the files beside it, readable by all.
-    match OsDisk.create(CWD, Path::new(path), FILE_MODE) {
-        Err(cause) if cause.kind() != ErrorKind::AlreadyExists => {
-            return Err(StoreError::io(Path::new(path), cause));
-        }
-        Ok(_) | Err(_) => {}
     }
     let options = options
         .filename(path)
