@@ -108,9 +108,11 @@ impl RedactStream {
     fn begun_bytes(&self) -> usize {
         let begun = self.finders.iter().filter_map(|finder| {
             let secret = finder.needle();
-            let longest = self.held.len().min(secret.len().saturating_sub(1));
-            let mut lengths = (1..=longest).rev();
-            lengths.find(|len| self.held.ends_with(&secret[..*len]))
+            let first = secret.first()?;
+            let longest = self.held.len().min(secret.len() - 1);
+            let end = &self.held[self.held.len() - longest..];
+            let mut starts = memchr::memchr_iter(*first, end);
+            starts.find_map(|at| secret.starts_with(&end[at..]).then_some(end.len() - at))
         });
         begun.max().unwrap_or(0)
     }

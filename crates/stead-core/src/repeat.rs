@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// The longest cycle that is detected, in steps (1 = the same step again, 2 = alternating …).
-const MAX_PERIOD: usize = 4;
+const MAX_PERIOD: usize = 8;
 
 /// The last steps of a run, each as one hash over its calls and their results.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,13 +72,19 @@ mod tests {
     }
 
     #[test]
-    fn circles_of_one_to_four_steps_are_counted_and_others_are_not() {
+    fn circles_of_one_to_eight_steps_are_counted_and_others_are_not() {
         assert_eq!(rounds(&[]), (1, 0));
         assert_eq!(rounds(&[1]), (1, 1));
         assert_eq!(rounds(&[7, 1, 1, 1]), (1, 3));
         assert_eq!(rounds(&[1, 2, 1, 2, 1, 2]), (2, 3));
         assert_eq!(rounds(&[1, 2, 3, 1, 2, 3]), (3, 2));
         assert_eq!(rounds(&[1, 2, 3, 4, 5, 6]), (1, 1));
-        assert_eq!(rounds(&[1; 40]), (1, 24));
+        let circle =
+            |period: u64| -> Vec<u64> { (0..period * 3).map(|step| step % period).collect() };
+        for period in 5..=8 {
+            assert_eq!(rounds(&circle(period)), (period as usize, 3));
+        }
+        assert_eq!(rounds(&circle(9)).1, 1);
+        assert_eq!(rounds(&[1; 60]), (1, 48));
     }
 }

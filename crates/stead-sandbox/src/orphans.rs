@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// The number of processes checked in one pass.
 const MAX_PROCESSES: usize = 65_536;
 /// The part of an environment that is searched: commands are given a small one.
-const MAX_ENVIRON_BYTES: u64 = 256 * 1024;
+const MAX_ENVIRON_BYTES: u64 = 8 * 1024 * 1024;
 /// The time between two passes.
 const PASS_INTERVAL: Duration = Duration::from_millis(2);
 

@@ -392,13 +392,19 @@ impl Recorded {
         let mut batch = Batch::default();
         let mut ids = Vec::new();
         let mut entries = vec![from.clone()];
-        let stat = match self.inner.stat(from).await {
-            Ok(stat) => stat,
-            // A path that cannot be had for good is reported by the operation itself.
+        let is_link = match self.is_link(from).await {
+            Err(VfsError::Escapes(_)) => true,
+            is_link => is_link?,
+        };
+        let kind = match self.inner.stat(from).await {
+            Ok(stat) => stat.kind,
+            // A link that leads nowhere.
+            Err(_) if is_link => FileKind::Other,
             Err(error @ (VfsError::Unavailable { .. } | VfsError::Io { .. })) => return Err(error),
+            // A path that cannot be had for good is reported by the operation itself.
             Err(_) => return Ok(ids),
         };
-        if stat.kind == FileKind::Directory && !self.is_link(from).await? {
+        if kind == FileKind::Directory && !is_link {
             let walk = self.inner.walk(from, None, MAX_ENTRIES).await?;
             if walk.truncated {
                 let reason = FileState::Unkept(format!("it has more than {MAX_ENTRIES} entries"));
@@ -429,10 +435,10 @@ impl Recorded {
             } else {
                 (now.state, now.content)
             };
-            let identity = match (&was, to) {
-                (FileState::Unkept(_), Some(_)) => moved_identity(&*self.inner, &path).await,
-                _ => None,
-            };
+            let mut identity = None;
+            if let (FileState::Unkept(_), Some(_)) = (&was, to) {
+                identity = moved_identity(&*self.inner, &path).await;
+            }
             batch.push(from, to, &path, was, content, identity)?;
             if batch.is_full() {
                 let Batch {

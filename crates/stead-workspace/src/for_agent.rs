@@ -61,6 +61,9 @@ impl Definition {
                     .memory_of_parent
                     .extend(own.into_iter().flatten());
                 role.config.memory.flush = Some(false);
+                // An agent may write definitions of subagents.
+                let own_steps = &mut role.config.policy.max_steps;
+                *own_steps = self.config.policy.max_steps.min(*own_steps);
                 role.config.system_prompt = None;
                 role.config.description = None;
                 // A command would not see the files of an isolated subagent.

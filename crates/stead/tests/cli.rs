@@ -8,6 +8,8 @@ mod approvals;
 mod closed_pipes;
 #[path = "cli/compaction.rs"]
 mod compaction;
+#[path = "cli/damage.rs"]
+mod damage;
 #[path = "cli/execute.rs"]
 mod execute;
 #[path = "cli/folder_trust.rs"]

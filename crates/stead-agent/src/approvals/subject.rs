@@ -73,17 +73,18 @@ impl CallGate<'_> {
         plan: &CallPlan,
         context: &GateContext,
     ) -> Vec<VPath> {
-        let accesses = plan.accesses().iter();
-        let touched = accesses.filter(|access| match access.scope {
-            PathScope::Content | PathScope::Tree => true,
-            PathScope::Arrival { .. } => false,
-        });
-        let mut paths: Vec<VPath> = touched
-            .filter_map(|access| VPath::parse(&access.path).ok())
-            .collect();
-        if let Some(line) = plan.command() {
-            paths.extend(self.programs_of(files, line, context).await);
-        }
+        let mut paths: Vec<VPath> = match plan.command() {
+            Some(line) => self.programs_of(files, line, context).await,
+            None => {
+                let accesses = plan.accesses().iter();
+                let touched = accesses.filter(|access| match access.scope {
+                    PathScope::Content | PathScope::Tree => true,
+                    PathScope::Arrival { .. } => false,
+                });
+                let paths = touched.map(|access| VPath::parse(&access.path));
+                paths.filter_map(Result::ok).collect()
+            }
+        };
         paths.sort();
         paths.dedup();
         paths.truncate(MAX_FILES);

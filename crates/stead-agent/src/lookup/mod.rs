@@ -180,8 +180,15 @@ async fn tainted_hits(
         let Ok(id) = SessionId::new(source) else {
             return Ok(vec![TaintOrigin::Unknown]);
         };
-        let lines = sessions.read(&id).await?;
-        if !recorded_taint(&lines, place).is_empty() {
+        let is_tainted = match sessions.read(&id).await {
+            Ok(lines) => !recorded_taint(&lines, place).is_empty(),
+            Err(error @ (StoreError::Unavailable { .. } | StoreError::Setup(_))) => {
+                return Err(error.into());
+            }
+            // What a damaged journal took in is not known.
+            Err(_) => true,
+        };
+        if is_tainted {
             origins.push(TaintOrigin::Session { id });
         }
     }

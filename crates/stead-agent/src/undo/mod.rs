@@ -180,11 +180,11 @@ impl UndoHistory {
     ) -> Result<(), AgentError> {
         let moves: Vec<(String, String, String)> = net
             .iter()
-            .filter_map(|(to, change)| match change {
-                (FileState::Absent, FileState::Moved { from, identity }) => {
-                    Some((from.clone(), to.clone(), identity.clone()))
-                }
-                _ => None,
+            .filter_map(|(to, change)| {
+                let (FileState::Absent, FileState::Moved { from, identity }) = change else {
+                    return None;
+                };
+                Some((from.clone(), to.clone(), identity.clone()))
             })
             .collect();
         for (from, to, identity) in moves {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use stead_agent::{RunOptions, TaskRecord, TaskStatus};
 use stead_core::{
-    Block, CallEstimate, Message, ResultStatus, RunOutcome, StopReason, ToolCall, Usage,
+    Block, CallEstimate, Entry, Message, ResultStatus, RunOutcome, StopReason, ToolCall, Usage,
 };
 use stead_model::{Delta, Model, ModelError, ModelFacts, Reply, Request};
 
@@ -828,4 +828,31 @@ fn a_task_that_ends_while_its_parent_sleeps_can_wake_it_once() {
         "{}",
         asked[1]
     );
+}
+
+/// An agent may write the definitions of its subagents.
+#[test]
+fn a_subagent_has_no_more_steps_than_the_agent_that_delegates() {
+    let dir = workspace();
+    std::fs::write(dir.path().join("agent.yaml"), "policy: {max_steps: 3}\n").unwrap();
+    std::fs::create_dir_all(dir.path().join("subagents")).unwrap();
+    let greedy = "---\ndescription: Works on.\npolicy: {max_steps: 100000}\n---\nGo on.";
+    std::fs::write(dir.path().join("subagents/greedy.md"), greedy).unwrap();
+    let model = answers(|name, said, _| match (name, said) {
+        ("lead", 0) => Says::Calls(vec![task("greedy", "work")]),
+        ("lead", _) => Says::Text("done".into()),
+        (_, _) => Says::Calls(vec![("ls", json!({}))]),
+    });
+    block_on(async {
+        let agent = agent(dir.path(), model).await;
+        let mut lead = agent.session(session("s"));
+        lead.run(text("lead"), RunOptions::default()).await.unwrap();
+        let listed = agent.sessions().list_all().await.unwrap();
+        let child = listed.iter().find(|summary| summary.parent.is_some());
+        let lines = agent.sessions().read(&child.unwrap().id).await.unwrap();
+        let steps = lines
+            .iter()
+            .filter(|line| matches!(line.entry, Entry::Model(_)));
+        assert_eq!(steps.count(), 3);
+    });
 }

@@ -85,6 +85,14 @@ async fn nothing_is_left_of_a_command_whatever_it_starts() {
             ExecOutcome::Exited(0),
         ),
         (
+            "a daemon with a large environment",
+            stray(&format!(
+                "BIG=$(printf '%0100000d' 7); for i in 1 2 3 4 5; do export B$i=$BIG; done; \
+                 setsid env B1=$BIG B2=$BIG B3=$BIG B4=$BIG B5=$BIG {forgotten}"
+            )),
+            ExecOutcome::Exited(0),
+        ),
+        (
             "it is deaf to hang-ups",
             stray(&format!("nohup {forgotten}")),
             ExecOutcome::Exited(0),

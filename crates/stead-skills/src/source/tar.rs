@@ -72,7 +72,21 @@ pub(crate) fn read(
             _ => return Err(kind("of an unknown kind")),
         }
     }
+    refuse_rest(archive.into_inner()).map_err(damaged)?;
     Ok(unpacking.finish())
+}
+
+/// Refuses whatever follows the end of an archive, such as a second archive: other programs would
+/// unpack it.
+fn refuse_rest(mut stream: impl Read) -> io::Result<()> {
+    let mut block = [0; 4096];
+    loop {
+        match stream.read(&mut block)? {
+            0 => return Ok(()),
+            len if block[..len].iter().all(|byte| *byte == 0) => {}
+            _ => return Err(io::Error::other("something follows its end")),
+        }
+    }
 }
 
 /// Refuses a file that its extended header marks as sparse.

@@ -402,6 +402,12 @@ async fn an_archive_that_attacks_leaves_nothing_behind() {
             cut_tar[..1100].to_vec(),
             "cannot be read",
         ),
+        (
+            "a second tar behind".to_owned(),
+            "a.tar",
+            [cut_tar.clone(), cut_tar.clone()].concat(),
+            "something follows its end",
+        ),
         ("not gzip".to_owned(), "a.tgz", cut_tar, "cannot be read"),
         ("empty".to_owned(), "a.zip", Vec::new(), "it is not a zip"),
         (

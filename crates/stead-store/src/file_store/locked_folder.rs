@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const FILE_MODE: u32 = 0o644;
-const FOLDER_MODE: u32 = 0o755;
+const FILE_MODE: u32 = 0o600;
+const FOLDER_MODE: u32 = 0o700;
 /// The file that describes an operation to complete before any other.
 const PENDING: &str = "pending.json";
 const LOCK_DEADLINE: Duration = Duration::from_secs(30);

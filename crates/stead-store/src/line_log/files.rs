@@ -14,7 +14,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const FILE_MODE: u32 = 0o644;
+const FILE_MODE: u32 = 0o600;
 
 /// A line log in a file.
 ///

@@ -16,12 +16,12 @@ pub(crate) fn modified_ms(meta: &std::fs::Metadata) -> i64 {
 
 /// Creates a directory and its parents. Returns those that did not exist.
 pub(crate) fn make_dirs(disk: &dyn Disk, path: &Path) -> io::Result<Vec<PathBuf>> {
-    match disk.create_dir(CWD, path, 0o755) {
+    match disk.create_dir(CWD, path, 0o700) {
         Ok(()) => Ok(vec![path.to_owned()]),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Vec::new()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut made = make_dirs(disk, path.parent().ok_or(error)?)?;
-            match disk.create_dir(CWD, path, 0o755) {
+            match disk.create_dir(CWD, path, 0o700) {
                 Ok(()) => made.push(path.to_owned()),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),

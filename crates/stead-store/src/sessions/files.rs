@@ -33,7 +33,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use stead_core::{
-    AgentId, Entry, JournalLine, NewSession, Redactor, SessionId, SessionStart, SessionState,
+    AgentId, Entry, JournalLine, LineError, NewSession, Redactor, SessionId, SessionStart,
+    SessionState,
 };
 
 /// The sessions of one agent as files.
@@ -137,6 +138,7 @@ impl FileSessions {
         let mut state = SessionState::default();
         let folded =
             read_file(&path).and_then(|text| fold(&path, id, &text, &mut state).map(|(at, _)| at));
+        let folded = folded.and_then(|at| self.check_not_emptied(id, at));
         match folded {
             Ok(at) => SessionSummary::of(id, &state, at, updated_ms),
             Err(error) => {
@@ -145,11 +147,34 @@ impl FileSessions {
                     bytes: size,
                     ..Position::START
                 };
+                let known = SessionIndex::load(&self.sessions);
+                let known = known.lines().get(id).map_or(0, |known| known.entries);
+                let summary = SessionSummary::of(id, &state, at, updated_ms);
                 SessionSummary {
                     damage: Some(error.to_string()),
-                    ..SessionSummary::of(id, &state, at, updated_ms)
+                    // What was there stays known as long as the damage is.
+                    entries: known.max(summary.entries),
+                    ..summary
                 }
             }
+        }
+    }
+
+    /// Returns an error if a journal without a line had some, as far as the index knows.
+    fn check_not_emptied(&self, id: &SessionId, at: Position) -> Result<Position, StoreError> {
+        if at.seq > 0 {
+            return Ok(at);
+        }
+        let index = SessionIndex::load(&self.sessions);
+        match index.lines().get(id).map_or(0, |known| known.entries) {
+            0 => Ok(at),
+            known => Err(StoreError::Damaged {
+                path: self.path(id),
+                line: 1,
+                cause: LineError::Malformed(format!(
+                    "the journal is empty, but it had {known} entries"
+                )),
+            }),
         }
     }
 
@@ -173,7 +198,7 @@ impl FileSessions {
                 let dir = self.dir()?;
                 let name = path.file_name().map(Path::new).unwrap_or(Path::new(""));
                 self.disk
-                    .replace(dir.as_fd(), name, &text, 0o644)
+                    .replace(dir.as_fd(), name, &text, 0o600)
                     .map_err(failed)?;
                 let file = open_journal(&path, OFlags::RDONLY).map_err(failed)?;
                 self.disk
@@ -240,7 +265,7 @@ impl Sessions for FileSessions {
             let name = path.file_name().map(Path::new).unwrap_or(Path::new(""));
             let file = self
                 .disk
-                .create(dir.as_fd(), name, 0o644)
+                .create(dir.as_fd(), name, 0o600)
                 .map_err(|cause| match cause.kind() {
                     io::ErrorKind::AlreadyExists => StoreError::Exists(id.clone()),
                     _ => StoreError::io(&path, cause),
@@ -305,6 +330,7 @@ impl Sessions for FileSessions {
             let text = read_whole(&file).map_err(|cause| StoreError::io(&path, cause))?;
             let mut state = SessionState::default();
             let (at, torn) = fold(&path, id, &text, &mut state)?;
+            let at = self.check_not_emptied(id, at)?;
             if at.seq == 0 {
                 // The first line is missing: nothing was acknowledged, so the session does not
                 // exist.

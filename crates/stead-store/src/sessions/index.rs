@@ -21,7 +21,7 @@ const INDEX_FILE: &str = "sessions.jsonl";
 /// The index of earlier versions.
 const OLD_INDEX_FILE: &str = "sessions.json";
 const INDEX_VERSION: u32 = 2;
-const FILE_MODE: u32 = 0o644;
+const FILE_MODE: u32 = 0o600;
 const LINE_START: &[u8] = b"{\"id\":\"";
 /// The bytes that may be outdated in a small file.
 const MIN_COMPACTION_BYTES: u64 = 64 * 1024;

@@ -43,6 +43,6 @@ pub(super) fn write_snapshot(
         open_dir(&dir)?.as_fd(),
         Path::new("agent_state.json"),
         &text,
-        0o644,
+        0o600,
     )
 }

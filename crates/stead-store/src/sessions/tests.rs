@@ -124,6 +124,10 @@ async fn a_journal_cut_anywhere_loses_only_its_torn_line() {
             .iter()
             .rposition(|&b| b == b'\n')
             .map_or(0, |p| p + 1);
+        if sound == 0 {
+            // The index knows only sessions that were acknowledged.
+            let _ = std::fs::remove_file(path.with_file_name("sessions.jsonl"));
+        }
         let opened = journals.open(&id("s1"), None, LockWait::No).await;
         if sound == 0 {
             // Nothing was acknowledged, so the session can be created again.
@@ -529,4 +533,49 @@ async fn a_session_that_another_began_first_is_never_written_over() {
         std::fs::read_to_string(journals.path(&id("s1"))).unwrap(),
         "the other's first line\n"
     );
+}
+
+#[tokio::test]
+async fn a_journal_that_lost_its_content_is_reported_and_not_begun_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let journals = journals(dir.path());
+    written(&journals, "s1").await;
+    journals.flush().await;
+    std::fs::write(journals.path(&id("s1")), "").unwrap();
+    for _ in 0..2 {
+        let opened = journals.open(&id("s1"), None, LockWait::No).await;
+        assert!(
+            matches!(&opened, Err(StoreError::Damaged { cause, .. })
+                if cause.to_string().contains("the journal is empty, but it had")),
+            "{opened:?}"
+        );
+        let listed = journals.list_all().await.unwrap();
+        let damage = listed[0].damage.as_ref().unwrap();
+        assert!(damage.contains("the journal is empty"), "{damage}");
+    }
+    journals.remove(&id("s1")).await.unwrap();
+    assert_eq!(journals.list_all().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn what_sessions_keep_is_readable_by_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    fn check(dir: &std::path::Path) -> usize {
+        let entries = std::fs::read_dir(dir).unwrap().flatten();
+        let entries = entries.map(|entry| {
+            let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode & 0o077, 0, "{}: {mode:o}", entry.path().display());
+            match entry.file_type().unwrap().is_dir() {
+                true => check(&entry.path()),
+                false => 1,
+            }
+        });
+        entries.sum()
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let journals = journals(dir.path());
+    written(&journals, "s1").await;
+    journals.flush().await;
+    // The journal, the index and the snapshot.
+    assert!(check(dir.path()) >= 3);
 }

@@ -260,3 +260,30 @@ async fn a_session_moves_between_files_and_stores_and_back() {
         );
     }
 }
+
+/// As after `FLUSHALL`: nobody took the session over, it is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_the_store_lost_is_not_told_as_taken_over() {
+    let stores: [Arc<dyn Store>; 2] = [
+        Arc::new(SqlStore::connect("sqlite::memory:").await.unwrap()),
+        Arc::new(MemoryStore::new()),
+    ];
+    for store in stores {
+        let space = fresh_space();
+        let here = sessions(&store, &space);
+        let mut opened = here.create(&id("s"), NewSession::default()).await.unwrap();
+        let fence = opened.writer.fence().unwrap().clone();
+        store.erase(&space, "s", &fence).await.unwrap();
+        let claim = Claim::Takeover(fence.token);
+        let ttl = Duration::from_secs(1);
+        let taken = store
+            .acquire(&space, &fence.name, "nobody", ttl, claim)
+            .await;
+        assert!(matches!(taken.unwrap(), AcquireOutcome::Granted(_)));
+        for _ in 0..2 {
+            let told = opened.writer.append(input("late")).await.unwrap_err();
+            let told = told.to_string();
+            assert!(told.contains("the store lost lines 1 to 1"), "{told}");
+        }
+    }
+}

@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::collections::HashSet;
 use stead_core::{YamlError, YamlValue};
 
 /// The version of the file's format.
@@ -208,6 +209,7 @@ impl TaskList {
             Some(_) => return Err("its `tasks` are no list".to_owned()),
         };
         let mut tasks: Vec<TaskItem> = Vec::with_capacity(listed.len());
+        let mut ids = HashSet::new();
         for (at, item) in listed.into_iter().enumerate() {
             let YamlValue::Map(map) = item else {
                 return Err(format!("task {} is no map", at + 1));
@@ -216,10 +218,7 @@ impl TaskList {
             if let Some(problem) = task.problem(at + 1) {
                 return Err(problem);
             }
-            if tasks
-                .iter()
-                .any(|known| known.text("id") == task.text("id"))
-            {
+            if !ids.insert(task.text("id").to_owned()) {
                 return Err(format!("two tasks have the id {}", task.text("id")));
             }
             tasks.push(task);
@@ -287,6 +286,17 @@ mod tests {
             let error = TaskList::read(text).unwrap_err();
             assert!(error.starts_with(message), "{text:?}: {error}");
         }
+        let long: String = (0..30_000)
+            .map(|n| format!("- {{id: t{n}, type: x, status: pending, description: d}}\n"))
+            .collect();
+        let list = TaskList::read(&format!("tasks:\n{long}")).unwrap();
+        assert_eq!(list.tasks.len(), 30_000);
+        let again =
+            format!("tasks:\n{long}- {{id: t7, type: x, status: pending, description: d}}\n");
+        assert_eq!(
+            TaskList::read(&again).unwrap_err(),
+            "two tasks have the id t7"
+        );
         let empty = TaskList::read("# nothing yet\n").unwrap();
         assert_eq!(empty.tasks, []);
     }

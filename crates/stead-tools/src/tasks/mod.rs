@@ -20,7 +20,9 @@ use std::time::Duration;
 use stead_vfs::{Expect, ReadRange, VPath, Vfs, VfsError};
 
 /// The largest file that is read, in bytes.
-const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// Larger files are parsed on a thread of their own, so that the call can be ended meanwhile.
+const MAX_INLINE_BYTES: usize = 64 * 1024;
 /// How often a change is tried while others write.
 const MAX_TRIES: u64 = 50;
 /// The pause before the next try, for each try so far.
@@ -50,11 +52,15 @@ async fn load(files: &dyn Vfs, path: &VPath) -> Result<(TaskList, Expect), ToolE
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(damaged(format!("it is larger than {MAX_FILE_BYTES} bytes")));
     }
-    let text = std::str::from_utf8(&bytes).map_err(|_| damaged("it is not a text".to_owned()))?;
-    Ok((
-        TaskList::read(text).map_err(damaged)?,
-        Expect::Version(version),
-    ))
+    let text = String::from_utf8(bytes.into());
+    let text = text.map_err(|_| damaged("it is not a text".to_owned()))?;
+    let list = match text.len() {
+        ..=MAX_INLINE_BYTES => TaskList::read(&text),
+        _ => tokio::task::spawn_blocking(move || TaskList::read(&text))
+            .await
+            .unwrap_or_else(|error| Err(error.to_string())),
+    };
+    Ok((list.map_err(damaged)?, Expect::Version(version)))
 }
 
 /// Changes the list with `edit`, and repeats that if others write meanwhile.

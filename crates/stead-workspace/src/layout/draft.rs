@@ -472,7 +472,7 @@ impl<'a> Draft<'a> {
         config.secrets.extend(
             self.variables
                 .iter()
-                .filter(|(name, value)| is_secret_variable(name, value))
+                .filter(|(name, value)| is_secret_variable(name, value) || is_opaque(value))
                 .map(|(_, value)| value.clone()),
         );
         config.secrets.retain(|secret| !secret.is_empty());
@@ -541,6 +541,24 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
         || ["PAT", "DSN", "PASS", "PASSPHRASE"].iter().any(is_part)
 }
 
+/// Whether a value of a `.env` file looks made up by a machine, whatever its name: a part of at least
+/// eight letters and digits, both of them, or a password with signs. Words, numbers, addresses and
+/// names of models are not.
+fn is_opaque(value: &str) -> bool {
+    let has = |text: &str, is: fn(char) -> bool| text.contains(is);
+    let is_mixed = |text: &str| {
+        text.len() >= MIN_OPAQUE_BYTES
+            && has(text, |c| c.is_ascii_alphabetic())
+            && has(text, |c| c.is_ascii_digit())
+    };
+    let has_signs = value.contains(['!', '#', '$', '%', '^', '&', '*', '=', '~', '?', '|']);
+    let mut parts = value.split(|c: char| !c.is_ascii_alphanumeric());
+    parts.any(is_mixed) || (has_signs && is_mixed(value) && !value.contains([' ', '/']))
+}
+
+/// The shortest value that may be opaque.
+const MIN_OPAQUE_BYTES: usize = 8;
+
 /// Whether a value is a URL with a password.
 fn has_credentials(value: &str) -> bool {
     value.split_once("://").is_some_and(|(_, rest)| {
@@ -569,8 +587,13 @@ async fn read_text(files: &dyn Vfs, path: &str, file: &str) -> Result<Option<Str
             stat.size
         )));
     }
+    // It may have grown since.
+    let range = ReadRange {
+        offset: 0,
+        len: MAX_SETTINGS_BYTES,
+    };
     let (bytes, _) = files
-        .read(&path, ReadRange::ALL)
+        .read(&path, range)
         .await
         .map_err(|error| wrong(error.to_string()))?;
     decode_text(file, bytes.into()).map(Some)
@@ -593,4 +616,37 @@ pub(crate) fn decode_text(file: &str, bytes: Vec<u8>) -> Result<String, Finding>
         Finding::error(file, "is not UTF-8 text; save it as UTF-8")
             .with_position(crate::SourcePosition { line, column })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opaque_values_are_secrets_and_words_numbers_and_addresses_are_not() {
+        let secret = [
+            "hunter2hunter2",
+            "q8Zr7Lm2",
+            "550e8400-e29b-41d4-a716-446655440000",
+            "https://hooks.example.com/services/T00000000/B1234567/XyZ12345abc",
+            "correct#horse7",
+        ];
+        let plain = [
+            "production",
+            "20261118",
+            "us-east-1",
+            "claude-sonnet-4-5",
+            "anthropic:claude-sonnet-4-5",
+            "http://localhost:8080/v1",
+            "Hello, what is 2+2?",
+            "a1b2",
+            "/srv/data/2026",
+        ];
+        for value in secret {
+            assert!(is_opaque(value), "{value}");
+        }
+        for value in plain {
+            assert!(!is_opaque(value), "{value}");
+        }
+    }
 }

@@ -15,7 +15,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, inspect_folder, inspect_user_folder, resolve_model_files};
-use stead::core::{AccessKind, PermissionMode, Redactor, VerdictKind, counted};
+use stead::core::{
+    AccessKind, JournalLine, PermissionMode, Redactor, SessionState, VerdictKind, counted,
+};
 use stead::model::{ModelSettings, SecretRules, connect, connect_with, lookup};
 use stead::skills::{Installation, Shadowed, SkillOrigin, SkillProblem};
 use stead::store::Sessions;
@@ -487,10 +489,15 @@ async fn check_journals(journals: &dyn Sessions) -> Vec<CheckRow> {
     };
     let mut rows = Vec::new();
     for summary in &list {
-        // The index is derived; only reading every line shows whether a journal is intact.
-        if let Err(error) = journals.read(&summary.id).await {
-            rows.push(row(CheckGrade::Error, "sessions", error.to_string()));
-        }
+        // The index is derived; only reading and folding every line shows whether a journal can be
+        // opened.
+        let problem = match (&summary.damage, journals.read(&summary.id).await) {
+            (_, Err(error)) => Some(error.to_string()),
+            (Some(damage), Ok(_)) => Some(damage.clone()),
+            (None, Ok(lines)) => fold_problem(&lines)
+                .map(|problem| format!("{}: {problem}", journals.locate(&summary.id))),
+        };
+        rows.extend(problem.map(|problem| row(CheckGrade::Error, "sessions", problem)));
     }
     if rows.is_empty() {
         rows.push(row(
@@ -500,6 +507,13 @@ async fn check_journals(journals: &dyn Sessions) -> Vec<CheckRow> {
         ));
     }
     rows
+}
+
+/// Returns why the entries of a journal cannot be folded.
+fn fold_problem(lines: &[JournalLine]) -> Option<String> {
+    let mut state = SessionState::default();
+    let mut folded = lines.iter().map(|line| state.apply(line.seq, &line.entry));
+    folded.find_map(Result::err).map(|error| error.to_string())
 }
 
 fn row(grade: CheckGrade, about: &str, message: String) -> CheckRow {

@@ -85,6 +85,10 @@ pub(crate) fn main() -> ExitCode {
         .build();
     let outcome = match runtime {
         Ok(runtime) => {
+            {
+                let _context = runtime.enter();
+                signals::survive_file_size_limit();
+            }
             let outcome = runtime.block_on(dispatch(cli, &env));
             // Nothing waits for blocking work that is still running.
             runtime.shutdown_background();

@@ -6,6 +6,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+/// Turns a write beyond the limit for the size of files (`ulimit -f`) into an error with a message,
+/// instead of the death of the process. Programs that this one starts are not affected.
+pub(crate) fn survive_file_size_limit() {
+    let signal_number = rustix::process::Signal::XFSZ.as_raw();
+    // Once there is a handler, it stays. Without one nothing is lost but the message.
+    let _ = signal(SignalKind::from_raw(signal_number));
+}
+
 /// Watches for signals until dropped.
 pub(crate) struct Signals {
     pub(crate) cancel: CancellationToken,

@@ -130,6 +130,70 @@ fn broken_files_cannot_control_the_terminal() {
     assert_harmless("a subagent", &raw);
 }
 
+/// Names in settings, of tools, events, stores and models.
+#[test]
+fn names_from_elsewhere_cannot_control_the_terminal() {
+    let text = yaml_text(HOSTILE);
+    let files = [
+        ("tools.json", format!("{{\"allow\": [{text}]}}")),
+        (
+            "tools.json",
+            format!("{{\"mcpServers\": {{{text}: {{\"command\": 1}}}}}}"),
+        ),
+        (
+            "hooks/h.yaml",
+            format!("name: h\nevents: [{text}]\nhandler: {{type: command, command: 'true'}}\n"),
+        ),
+        (
+            "agent.yaml",
+            format!("filesystem: {{mode: store, url: {text}}}\n"),
+        ),
+        ("agent.yaml", format!("model: {text}\n")),
+        ("agent.yaml", format!("approvals: {{{text}: true}}\n")),
+        (
+            "agent.yaml",
+            format!("permissions: [{{operations: [read], paths: [{text}], mode: sometimes}}]\n"),
+        ),
+    ];
+    let mut shown = Vec::new();
+    for (name, content) in files {
+        let folder = Folder::new();
+        std::fs::create_dir(folder.path().join("hooks")).unwrap();
+        folder.put(name, &content);
+        for args in [&["check"][..], &["run", "go"], &["list"]] {
+            let raw = on_terminal(&folder, args, None);
+            assert_uncontrolled(&format!("{name}: {content}: {args:?}"), &raw);
+            shown.extend(
+                raw.contains("PWNED")
+                    .then_some(&*content)
+                    .map(str::to_owned),
+            );
+        }
+    }
+    shown.dedup();
+    assert!(shown.len() >= 4, "{shown:?}");
+    let folder = Folder::new();
+    let model = folder.script(&format!(
+        "- calls: [{{tool: {text}, args: {{{text}: {text}}}}}]\n- text: Done.\n"
+    ));
+    let raw = on_terminal(&folder, &["run", "-m", &model, "-s", "s", "go"], None);
+    assert_uncontrolled("the name of a tool", &raw);
+    let journal = on_terminal(&folder, &["sessions", "show", "s", "--full"], None);
+    assert_harmless("a call in the journal", &journal);
+    for args in [
+        &["workspace", "copy", HOSTILE, "."][..],
+        &["skills", "add", HOSTILE],
+        &["tool", HOSTILE, "{}"],
+        &["explain", HOSTILE],
+        &["-m", HOSTILE, "run", "go"],
+    ] {
+        let raw = on_terminal(&folder, args, None);
+        assert_uncontrolled(args[0], &raw);
+        shown.extend(raw.contains("PWNED").then(|| args[0].to_owned()));
+    }
+    assert!(shown.len() >= 6, "{shown:?}");
+}
+
 #[test]
 fn the_name_of_who_answers_cannot_control_the_terminal() {
     let folder = Folder::new();

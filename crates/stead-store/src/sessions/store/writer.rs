@@ -70,6 +70,20 @@ impl StoreWriter {
     }
 }
 
+impl StoreWriter {
+    /// Returns why the lease is gone: another holder took it, or the store lost what it had.
+    async fn why_fenced(&self) -> StoreError {
+        let tail = self.store.tail(&self.space, self.session.as_str()).await;
+        let lost = tail.and_then(|tail| check_for_lost_writes(&self.place, tail.as_ref(), self.at));
+        match lost {
+            Err(lost @ StoreError::Corrupt { .. }) => lost,
+            Ok(()) | Err(_) => StoreError::Fenced {
+                lease: format!("session {}", self.session),
+            },
+        }
+    }
+}
+
 impl JournalWriter for StoreWriter {
     fn append(
         &mut self,
@@ -77,9 +91,7 @@ impl JournalWriter for StoreWriter {
     ) -> BoxFuture<'_, Result<Vec<JournalLine>, StoreError>> {
         Box::pin(async move {
             if self.lease_lost.is_cancelled() {
-                return Err(StoreError::Fenced {
-                    lease: format!("session {}", self.session),
-                });
+                return Err(self.why_fenced().await);
             }
             if self.broken {
                 return Err(StoreError::Broken(self.place.clone()));
@@ -111,9 +123,7 @@ impl JournalWriter for StoreWriter {
                 Ok(()) => {}
                 Err(StoreError::Fenced { .. }) => {
                     self.lease_lost.cancel();
-                    return Err(StoreError::Fenced {
-                        lease: format!("session {}", self.session),
-                    });
+                    return Err(self.why_fenced().await);
                 }
                 Err(error @ StoreError::Conflict(_)) if self.at.seq > 0 => {
                     let tail = self.store.tail(&self.space, self.session.as_str()).await?;

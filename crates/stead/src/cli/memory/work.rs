@@ -6,11 +6,12 @@ use super::args::JsonArgs;
 use super::print_json_if_asked;
 use crate::cli::error::CliError;
 use crate::cli::open_agent::session_id;
-use crate::cli::print::outln;
+use crate::cli::print::{errln, outln};
 use std::process::ExitCode;
 use std::time::Duration;
-use stead::agent::{Agent, FlushReport, WorkerOptions};
+use stead::agent::{Agent, FlushReport, MemoryError, WorkerOptions};
 use stead::core::counted;
+use stead::store::StoreError;
 
 pub(super) async fn flush(
     agent: &Agent,
@@ -22,9 +23,10 @@ pub(super) async fn flush(
     if let Some(id) = &wanted
         && !listed.iter().any(|summary| summary.id == *id)
     {
-        return Err(stead::store::StoreError::NotFound(id.clone()).into());
+        return Err(StoreError::NotFound(id.clone()).into());
     }
     let mut all = FlushReport::default();
+    let mut skipped = 0;
     for summary in listed
         .iter()
         .filter(|summary| wanted.as_ref().is_none_or(|id| summary.id == *id))
@@ -32,7 +34,17 @@ pub(super) async fn flush(
         let flushed = agent
             .memory()
             .flush(agent.owner(), &summary.id, summary.entries)
-            .await?;
+            .await;
+        let flushed = match flushed {
+            Ok(flushed) => flushed,
+            // One damaged journal does not keep the facts of all others from being kept.
+            Err(error) if wanted.is_none() && is_damage(&error) => {
+                errln!("skipped {}: {error}", summary.id);
+                skipped += 1;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         all.facts += flushed.facts;
         all.quarantined += flushed.quarantined;
     }
@@ -43,7 +55,18 @@ pub(super) async fn flush(
             all.quarantined
         );
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(match skipped {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+/// Whether a journal cannot be read because of what is in it.
+fn is_damage(error: &MemoryError) -> bool {
+    matches!(
+        error,
+        MemoryError::Store(StoreError::Damaged { .. } | StoreError::Inconsistent { .. })
+    )
 }
 
 pub(super) async fn consolidate(agent: &Agent, form: JsonArgs) -> Result<ExitCode, CliError> {
