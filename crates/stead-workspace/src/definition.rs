@@ -96,19 +96,6 @@ pub struct WorkspacePaths {
     pub protected: Protected,
 }
 
-impl WorkspacePaths {
-    /// Returns the paths that hold the running state in the tree of `owner`: journals, queues, usage,
-    /// offloaded texts and the like. Listings and searches leave them out.
-    pub fn running_state(&self, owner: &Owner) -> Vec<VPath> {
-        let agents = |folder: &VPath| folder.join("agents").ok();
-        // The tree of a user has the state of the user at its root.
-        let of_user = (*owner != Owner::default()).then(VPath::root);
-        let state = [agents(&self.runtime), of_user.as_ref().and_then(agents)];
-        let others = [&self.usage, &self.conversations].into_iter().flatten();
-        state.into_iter().flatten().chain(others.cloned()).collect()
-    }
-}
-
 /// A file that is shown whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextFile {
@@ -230,6 +217,18 @@ impl Definition {
     /// agent's.
     pub fn home(&self) -> VPath {
         VPath::parse(self.layout.def().home_dir).unwrap_or(VPath::root())
+    }
+
+    /// Returns the paths that hold the running state in the tree of `owner`: journals, queues, usage,
+    /// offloaded texts and the like. Listings and searches leave them out.
+    pub fn running_state(&self, owner: &Owner) -> Vec<VPath> {
+        let paths = &self.paths;
+        let agents = |folder: VPath| folder.join("agents").ok();
+        // The tree of a user has the state of the user in the folder of the agent.
+        let of_user = (*owner != Owner::default()).then(|| self.home());
+        let state = [agents(paths.runtime.clone()), of_user.and_then(agents)];
+        let others = [&paths.usage, &paths.conversations].into_iter().flatten();
+        state.into_iter().flatten().chain(others.cloned()).collect()
     }
 
     /// Whether facts are extracted after each run: the setting, or the default of the layout.

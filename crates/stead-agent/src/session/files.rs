@@ -37,7 +37,7 @@ impl RunFiles {
         }
         let workspace = session.agent().workspace();
         tools = Arc::new(Guarded::new(tools, workspace.rules.clone()));
-        let state = workspace.definition.paths.running_state(&session.owner);
+        let state = workspace.definition.running_state(&session.owner);
         tools = Arc::new(Unlisted::new(tools, state));
         tools = Arc::new(Frozen::new(tools, session.freeze.clone()));
         Self {

@@ -48,9 +48,14 @@ async fn hidden_sessions(agent: &Agent, dir: &Path) -> Result<HiddenSessions, Cl
     let workspace = agent.workspace();
     let settings = workspace.place_settings(dir);
     let place = agent.place().kind();
-    let own = settings.agent.clone();
+    let own = &settings.agent;
+    let own_state = dir
+        .join(settings.runtime.as_str())
+        .join("agents")
+        .join(own.as_str());
+    let has_own = place == PlaceKind::Local && own_state.join("sessions").exists();
     // The folder itself holds only the sessions of nobody in particular.
-    let mut sessions = match *agent.owner() == Owner::default() {
+    let mut sessions = match *agent.owner() == Owner::default() && !has_own {
         true => local_sessions(&settings),
         false => Vec::new(),
     };
@@ -64,9 +69,8 @@ async fn hidden_sessions(agent: &Agent, dir: &Path) -> Result<HiddenSessions, Cl
             }
         }
         PlaceKind::Local => {
-            let has_own = sessions.iter().any(|of| of.agent == own);
             let chooses = workspace.definition.layout.def().agent_choice;
-            if has_own || chooses == AgentChoice::ByWorkspace {
+            if chooses == AgentChoice::ByWorkspace {
                 sessions.clear();
             }
         }

@@ -154,8 +154,18 @@ fn what_has_a_name_of_ours_is_the_projects_own() {
         let denied = project.tool("write_file", &args);
         assert!(denied.code != 0 && !project.has(path), "{path}: {denied:?}");
     }
-    let listed = project.tool("ls", r#"{"path": "agents"}"#).exits(0);
-    assert!(listed.out.contains("planner.md"), "{listed:?}");
+    for user in [&[][..], &["-u", "alice"]] {
+        let args = [&["tool", "ls", r#"{"path": "."}"#], user].concat();
+        let listed = project.at("", &args).exits(0);
+        assert!(listed.out.contains("agents/"), "{listed:?}");
+        let args = [
+            &["tool", "glob_files", r#"{"pattern": "**/planner.md"}"#],
+            user,
+        ]
+        .concat();
+        let found = project.at("", &args).exits(0);
+        assert!(found.out.contains("agents/planner.md"), "{found:?}");
+    }
 }
 
 #[test]

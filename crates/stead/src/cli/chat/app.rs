@@ -284,7 +284,7 @@ impl<'a> App<'a> {
             ChatCommand::FindPaths(query) => {
                 self.lookups.abort_all();
                 let workspace = self.agent.workspace();
-                let state = workspace.definition.paths.running_state(&Owner::default());
+                let state = workspace.definition.running_state(&Owner::default());
                 let files = Unlisted::new(workspace.files.clone(), state);
                 self.lookups.spawn(async move {
                     let found = complete::find_paths(&files, &query).await;
