@@ -126,7 +126,7 @@ class Bench:
                     self.settle(workdir, place, namespace, file)
                 for way, workdir in (("push", home), ("pull", other)):
                     for state in ("cold", "warm"):
-                        argv = [self.stead, "workspace", way, "-C", str(workdir), "--json"]
+                        argv = [self.stead, "workspace", way, "--trust", "-C", str(workdir), "--json"]
                         done = run(None, argv, self.leaders(place))
                         moved = sum(step["action"] == "create" for step in done.last_json()["steps"])
                         expected = MOVED_FILES if state == "cold" else 0

@@ -91,6 +91,18 @@ impl SessionModels {
                 recorded.name
             )));
         }
+        let is_recording = |name: &str| name.starts_with("record:");
+        let by_settings = self
+            .configured
+            .as_ref()
+            .is_some_and(|own| is_recording(&own.name));
+        if is_recording(&recorded.name) && !by_settings && self.keys.is_of_person() {
+            return Err(ModelError::Config(format!(
+                "{}: the session was begun with a model that writes a file, which a journal cannot \
+                 choose",
+                recorded.name
+            )));
+        }
         let settings = ModelSettings::from_session_model(recorded, &*self.variables)?;
         let provider = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
         let same_endpoint = self.configured.as_ref().filter(|own| {

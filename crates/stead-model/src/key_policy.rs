@@ -116,6 +116,11 @@ impl KeyPolicy {
         true
     }
 
+    /// Whether the policy is that of a person, and restricts what folders may choose.
+    pub fn is_of_person(&self) -> bool {
+        self.scope == PolicyScope::Person
+    }
+
     /// Whether the provider's endpoint `url` is its default, one that the person named, or one of
     /// this machine. A policy without restrictions knows every endpoint.
     pub fn knows_endpoint(&self, provider: &str, url: &str) -> bool {

@@ -237,8 +237,8 @@ fn variable_parts(definition: &Definition) -> impl Iterator<Item = ActingPart> {
     let acting = uses.filter(move |used| {
         let field = used.key.rsplit('.').next();
         let is_api_key = matches!(field, Some("api_key" | "key"));
-        !HARMLESS_VARIABLES.contains(&used.name.as_str())
-            && !(is_api_key && is_provider_key(&used.name))
+        let is_own_key = is_api_key && is_provider_key(&used.name);
+        !HARMLESS_VARIABLES.contains(&used.name.as_str()) && !is_own_key
     });
     acting.map(|used| {
         let summary = format!(

@@ -59,7 +59,35 @@ pub enum PartChange {
     Gone,
 }
 
+/// The maximum length of a part on one line.
+const MAX_LINE_CHARS: usize = 400;
+
 impl RecordedPart {
+    /// Returns the part on one line. Whatever the folder wrote, it cannot look like several lines.
+    pub fn line(&self) -> String {
+        self.line_after("")
+    }
+
+    /// Returns the part on one line, with `word` between its file and what it does.
+    pub fn line_after(&self, word: &str) -> String {
+        let whole = format!("{}: {word}{}", self.source, self.summary);
+        let visible = whole.chars().flat_map(|c| match c.is_control() {
+            true => c.escape_default().collect::<Vec<_>>(),
+            false => vec![c],
+        });
+        let visible: Vec<char> = visible.collect();
+        match visible.len() > MAX_LINE_CHARS {
+            false => visible.into_iter().collect(),
+            true => {
+                let shown: String = visible[..MAX_LINE_CHARS].iter().collect();
+                format!(
+                    "{shown}… ({} more characters)",
+                    visible.len() - MAX_LINE_CHARS
+                )
+            }
+        }
+    }
+
     fn is_like(&self, other: &Self) -> bool {
         (self.kind, &self.source, &self.summary) == (other.kind, &other.source, &other.summary)
     }

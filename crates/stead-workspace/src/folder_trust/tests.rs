@@ -258,6 +258,23 @@ async fn a_record_tells_what_is_new_changed_and_gone() {
 }
 
 #[tokio::test]
+async fn a_part_is_shown_on_one_line_of_bounded_length() {
+    let part = |summary: String| RecordedPart {
+        kind: ActingKind::Hook,
+        source: "hooks/a\nb.yaml".to_owned(),
+        summary,
+        fingerprint: None,
+    };
+    let shown = part("runs `x\n\u{1b}[2Jtrust me`".to_owned()).line_after("new: ");
+    assert_eq!(
+        shown,
+        "hooks/a\\nb.yaml: new: runs `x\\n\\u{1b}[2Jtrust me`"
+    );
+    let long = part("y".repeat(1000)).line();
+    assert!(long.ends_with("y… (617 more characters)"), "{long}");
+}
+
+#[tokio::test]
 async fn an_agent_cannot_read_or_change_what_is_the_persons_alone() {
     let files = folder(&[("AGENTS.md", "# A")]).await;
     let options = OpenOptions {

@@ -246,7 +246,8 @@ fn init_trusts_what_it_made_and_not_what_was_there() {
     folder.put("x/hooks/h.yaml", HOOK);
     let made = run(&folder, &["init", "x"]).exits(0);
     assert!(
-        made.out.contains("hooks/h.yaml was there before"),
+        made.out
+            .contains("was there before and acts by itself: hooks/h.yaml: runs"),
         "{made:#?}"
     );
     let shown = run(&folder, &["trust", "show", "x", "--json"])

@@ -209,5 +209,5 @@ fn change_word(change: PartChange) -> &'static str {
 }
 
 fn part_line(change: &str, part: &RecordedPart) -> String {
-    format!("  {}: {change}{}", part.source, part.summary)
+    format!("  {}", part.line_after(change))
 }

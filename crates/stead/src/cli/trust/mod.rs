@@ -75,7 +75,7 @@ async fn add(common: &GlobalArgs, env: &ProcessEnv) -> Result<ExitCode, CliError
     let record = record(&dir, request)?;
     PersonalFolder::new(env).store_decision(&record)?;
     for part in &record.parts {
-        outln!("{}: {}", part.source, part.summary);
+        outln!("{}", part.line());
     }
     outln!("{shown} is trusted as it is now");
     Ok(ExitCode::SUCCESS)
@@ -111,9 +111,8 @@ pub(crate) async fn trust_made(
         None => PersonalFolder::new(env).store_decision(&record(&dir, request)?),
         Some(part) => {
             outln!(
-                "\n{} was there before and acts by itself ({}); `stead trust show {}` shows all",
-                part.source,
-                part.summary,
+                "\nwas there before and acts by itself: {} (`stead trust show {}` shows all)",
+                part.line(),
                 dir.display()
             );
             Ok(())
@@ -150,7 +149,7 @@ async fn show(common: &GlobalArgs, env: &ProcessEnv, form: Form) -> Result<ExitC
         Form::Json => out_json(&json!({"path": dir, "state": state, "parts": parts})),
         Form::Text => {
             for part in parts {
-                outln!("{}: {}", part.source, part.summary);
+                outln!("{}", part.line());
             }
             outln!("{} is {}", dir.display(), state.replace('_', " "));
         }
