@@ -244,8 +244,8 @@ fn trusted_until(lines: &[JournalLine], upto: u64) -> u64 {
             trusted.push(line.seq);
         }
     }
-    let before = trusted.into_iter().filter(|seq| *seq <= upto);
-    before.last().unwrap_or(0)
+    let mut before = trusted.into_iter().filter(|seq| *seq <= upto);
+    before.next_back().unwrap_or(0)
 }
 
 /// Returns the origins of the untrusted content in the entries of a journal up to `upto`. Entries

@@ -1,4 +1,6 @@
 //! The facts that the gate judges.
+//!
+//! Effects: none.
 
 use crate::SessionTaint;
 use serde_json::Value;

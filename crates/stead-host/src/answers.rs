@@ -1,4 +1,6 @@
 //! Answers to questions of a parked run.
+//!
+//! Effects: the store (writes), the journal (appends).
 
 use crate::actor::SessionActor;
 use crate::error::is_locked;

@@ -1,5 +1,7 @@
 //! The commands that change a session without a run: settings, pins, compaction, rewinding, undo;
 //! and those that stop or take back what others began.
+//!
+//! Effects: workspace files (writes), the store (writes), the journal (appends), the model.
 
 use crate::actor::SessionActor;
 use crate::error::is_locked;

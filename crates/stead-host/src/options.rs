@@ -1,4 +1,6 @@
 //! How the sessions of a host behave.
+//!
+//! Effects: none.
 
 use stead_agent::BackgroundTaskPolicy;
 use stead_core::AnswerPolicy;

@@ -1,4 +1,6 @@
-//! Which endpoints may be sent which keys. Pure: no I/O.
+//! Which endpoints may be sent which keys.
+//!
+//! Effects: none.
 
 use crate::ModelError;
 use crate::connect::{EnvLookup, ModelName};

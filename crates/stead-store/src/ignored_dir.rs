@@ -1,4 +1,6 @@
 //! A disk that makes git ignore a folder as soon as it is created.
+//!
+//! Effects: the local disk (writes).
 
 use crate::{Disk, open_dir};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};

@@ -1,4 +1,6 @@
 //! Leaving paths out of listings and searches.
+//!
+//! Effects: what it is given.
 
 use crate::lines::{LineRange, LineWindow};
 use crate::search::{

@@ -1,5 +1,7 @@
 //! A person's own settings, for all their workspaces: `config.yaml` in their configuration folder.
-//! Pure: no I/O.
+//!
+//!
+//! Effects: none.
 
 use crate::profile::ParsedProfile;
 use crate::{Finding, ProfileFile, ProfileLayer, ProfileSource, SettingOrigin, SettingsDocument};

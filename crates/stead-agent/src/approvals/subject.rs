@@ -1,10 +1,12 @@
 //! What a person's yes is bound to: the arguments of the call, and the files as the person was shown
 //! them.
+//!
+//! Effects: workspace files (reads), the local disk (reads).
 
 use crate::admission::{CallGate, GateContext};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use stead_core::{CallState, PathScope, ToolCall, args_hash};
+use stead_core::{AccessKind, CallState, PathScope, ToolCall, ToolKind, args_hash};
 use stead_tools::{CallPlan, FileVersions, PlanView, PreparedCall};
 use stead_vfs::{VPath, Vfs};
 
@@ -58,14 +60,19 @@ impl CallGate<'_> {
             Some(subject) => args_hash(&Value::from(vec![call.args.clone(), Value::from(subject)])),
             None => args_hash(&call.args),
         };
-        let paths = self.deciding_files(view.files, plan, context).await;
+        // The list of tasks is read again by each of its tools.
+        let paths = if prepared.spec().kind == ToolKind::Task {
+            Vec::new()
+        } else {
+            self.deciding_files(view.files, plan, context).await
+        };
         ApprovalSubject {
             hash,
             files: versions(view.files, &paths).await,
         }
     }
 
-    /// Returns the files whose content decides what a call does: those that it touches, and for a
+    /// Returns the files whose content decides what a call does: those that it changes, and for a
     /// command its scripts and files such as a Makefile.
     async fn deciding_files(
         &self,
@@ -77,11 +84,11 @@ impl CallGate<'_> {
             Some(line) => self.programs_of(files, line, context).await,
             None => {
                 let accesses = plan.accesses().iter();
-                let touched = accesses.filter(|access| match access.scope {
-                    PathScope::Content | PathScope::Tree => true,
+                let changed = accesses.filter(|access| match access.scope {
+                    PathScope::Content | PathScope::Tree => access.kind == AccessKind::Write,
                     PathScope::Arrival { .. } => false,
                 });
-                let paths = touched.map(|access| VPath::parse(&access.path));
+                let paths = changed.map(|access| VPath::parse(&access.path));
                 paths.filter_map(Result::ok).collect()
             }
         };

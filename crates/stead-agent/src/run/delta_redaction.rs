@@ -1,4 +1,6 @@
 //! Redaction of a reply while it streams: a secret may be spread over several deltas.
+//!
+//! Effects: none.
 
 use stead_core::{EventKind, RedactStream, Redactor};
 

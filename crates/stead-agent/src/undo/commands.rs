@@ -1,4 +1,6 @@
 //! The commands of runs. Undo cannot take back what they did, so it names them.
+//!
+//! Effects: the journal (reads).
 
 use super::UndoHistory;
 use crate::AgentError;

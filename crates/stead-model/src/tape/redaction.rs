@@ -1,4 +1,6 @@
 //! Removing secrets from an answer before it is written on a tape.
+//!
+//! Effects: none.
 
 use super::{TapeDelta, TapeEntry};
 use crate::Reply;

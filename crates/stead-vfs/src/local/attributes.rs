@@ -1,5 +1,7 @@
 //! What a file keeps when it is replaced by a new one: permission bits, owner and group, extended
 //! attributes (among them access control lists).
+//!
+//! Effects: the local disk (writes).
 
 use super::root::READING;
 use super::write::EntryLocation;

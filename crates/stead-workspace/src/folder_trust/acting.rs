@@ -1,4 +1,6 @@
-//! The parts of a folder's settings that act by themselves. Pure: no I/O.
+//! The parts of a folder's settings that act by themselves.
+//!
+//! Effects: none.
 
 use super::{named_in_line, named_in_words};
 use crate::{Definition, Handler, HookSpec, Program, ToolsConfig};

@@ -1,4 +1,6 @@
-//! The fingerprint of the files that a folder acts from. Reads files; writes nothing.
+//! The fingerprint of the files that a folder acts from.
+//!
+//! Effects: workspace files (reads).
 
 use super::ActingPart;
 use serde::{Deserialize, Serialize};

@@ -5,6 +5,8 @@
 //! these parts come from. A [`TrustJudge`] decides; a folder that is not trusted is opened without
 //! its acting parts ([`restrict`]). [`TrustRecord`] is what a person decided about a folder. Reads
 //! the folder's files; writes nothing.
+//!
+//! Effects: workspace files (reads), what it is given.
 
 mod acting;
 mod fingerprint;

@@ -1,4 +1,6 @@
-//! The files that a command may name. Pure: no I/O.
+//! The files that a command may name.
+//!
+//! Effects: none.
 
 /// The maximum number of words of a command that are looked up as files.
 pub(crate) const MAX_NAMED_FILES: usize = 256;

@@ -1,4 +1,6 @@
-//! What a person decided about a folder. Pure: no I/O.
+//! What a person decided about a folder.
+//!
+//! Effects: the clock.
 
 use super::{ActingKind, TrustFingerprint, TrustRequest};
 use serde::{Deserialize, Serialize};

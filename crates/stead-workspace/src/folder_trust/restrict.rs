@@ -1,4 +1,6 @@
-//! A definition without the parts that act. Pure: no I/O.
+//! A definition without the parts that act.
+//!
+//! Effects: none.
 
 use crate::{Definition, ExecuteSettings, SearchSettings, TrustSettings};
 use stead_core::PermissionMode;

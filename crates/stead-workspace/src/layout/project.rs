@@ -3,6 +3,8 @@
 //! Everything of the agent lies in `.stead/`: settings, memory, skills and running state. Nothing
 //! else in the folder means anything to Stead, apart from the files that people keep for all coding
 //! agents. It is the layout of every folder without the mark of another one.
+//!
+//! Effects: workspace files (reads).
 
 use super::project_files::CLAUDE_FILE;
 use super::stead::{Extras, StandardParts, load_standard};

@@ -21,6 +21,7 @@ fn hooked() -> Folder {
 fn fill(dir: &Path) {
     for (path, text) in [
         ("AGENTS.md", "You keep notes.\n"),
+        ("agent.yaml", "{}\n"),
         ("hooks/h.yaml", HOOK),
         ("scripts/x.sh", "echo x > ran\n"),
         (

@@ -13,6 +13,7 @@ fn server() -> FakeModel {
 fn folder() -> Folder {
     let folder = Folder::from_elsewhere();
     folder.put("AGENTS.md", "You keep notes.\n");
+    folder.put("agent.yaml", "{}\n");
     folder
 }
 

@@ -377,7 +377,7 @@ fn a_workspace_is_pushed_pulled_and_copied_and_only_what_changed_moves() {
                 .contains("hello"),
             "{url}"
         );
-        let empty = Folder::new();
+        let empty = Folder::without_mark();
         let empty = empty.path().display().to_string();
         assert!(
             here.run(&["workspace", "copy", &empty, &to])

@@ -69,11 +69,11 @@ impl Folder {
         }
     }
 
-    /// A workspace that the person has not decided about.
+    /// A folder without the mark of any layout that the person has not decided about.
     pub(crate) fn from_elsewhere() -> Self {
         Self {
             source: FolderSource::Elsewhere,
-            ..Self::new()
+            ..Self::without_mark()
         }
     }
 

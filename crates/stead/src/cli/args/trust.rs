@@ -1,4 +1,6 @@
 //! The arguments of `stead trust` and `stead auth`.
+//!
+//! Effects: none.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;

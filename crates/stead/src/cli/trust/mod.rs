@@ -1,4 +1,6 @@
 //! `stead trust`: which folders may act.
+//!
+//! Effects: the clock, the environment, the terminal, workspace files (reads), the local disk (writes).
 
 mod judge;
 

@@ -1,4 +1,6 @@
 //! Answering questions with keys.
+//!
+//! Effects: the clock.
 
 use super::super::transcript::Tone;
 use super::{Chat, ChatCommand};
