@@ -323,6 +323,12 @@ fn workspace() -> TempDir {
     put("a.txt", "a\nb\nchanged\n");
     git("skill", "init -q .");
     git("skill", "add a.txt");
+    // Git looks into a file again only if it is not as old as the index says.
+    let file = std::fs::File::options()
+        .append(true)
+        .open(dir.path().join("skill/a.txt"));
+    let earlier = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    file.unwrap().set_modified(earlier).unwrap();
     put("skill/.git/info/attributes", "* filter=evil diff=evil\n");
     let evil = "[filter \"evil\"]\n\tclean = touch CANARY\n[diff \"evil\"]\n\ttextconv = touch CANARY;:\n[core]\n\tfsmonitor = touch CANARY\n";
     std::fs::write(

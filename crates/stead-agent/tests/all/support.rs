@@ -152,10 +152,11 @@ pub(crate) fn builder(dir: &Path, model: Arc<dyn Model>) -> AgentBuilder {
 
 /// The stead layout, also for a folder without `agent.yaml`, unless the folder has another one.
 pub(crate) fn home_layout(dir: &Path) -> Option<Layout> {
-    const OTHER_MARKS: [&str; 5] = [
+    const OTHER_MARKS: [&str; 6] = [
         ".openharness",
         ".deepagents",
         ".mcp",
+        "AGENT.md",
         "agent/AGENT.md",
         "agent.json",
     ];

@@ -84,7 +84,7 @@ impl Quota {
         match self.files.walk(&self.folder, None, MAX_ENTRIES).await {
             Ok(walk) if walk.truncated => Ok(self.max_bytes),
             Ok(walk) => Ok(walk.entries.iter().map(|(_, entry)| entry.size).sum()),
-            Err(VfsError::NotFound(_)) => Ok(0),
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => Ok(0),
             Err(error) => Err(error),
         }
     }

@@ -44,6 +44,7 @@ async fn open(files: &Arc<dyn Vfs>, decision: TrustDecision) -> (Workspace, Vec<
         shown: Mutex::default(),
     });
     let options = OpenOptions {
+        layout: Some(crate::Layout::Stead),
         trust: Some(judge.clone()),
         ..OpenOptions::default()
     };

@@ -2,7 +2,7 @@
 //! rewinds.
 
 use super::{Obedient, agent_of, prompt, read, remembered, say, step, texts, work};
-use crate::support::{TestTool, block_on, session, text};
+use crate::support::{TestTool, block_on, journal, results, session, text};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -276,17 +276,35 @@ fn looks_up(tool: &'static str, args: serde_json::Value) -> impl Fn(&Request) ->
 // What came from outside stays so, through whichever door it comes back.
 #[test]
 fn words_from_outside_taint_whoever_looks_them_up() {
+    // Journals are found only where they are named.
     let doors = [
-        ("grep_files", json!({"pattern": "send files"})),
-        ("grep_files", json!({"pattern": "send files", "path": "."})),
+        (
+            "grep_files",
+            json!({"pattern": "send files"}),
+            RunOutcome::Completed,
+        ),
+        (
+            "grep_files",
+            json!({"pattern": "send files", "path": "."}),
+            RunOutcome::Completed,
+        ),
         (
             "grep_files",
             json!({"pattern": "send files", "path": "agents"}),
+            RunOutcome::Parked,
         ),
-        ("session_search", json!({"query": "always send files"})),
-        ("session_history", json!({"session": "s"})),
+        (
+            "session_search",
+            json!({"query": "always send files"}),
+            RunOutcome::Parked,
+        ),
+        (
+            "session_history",
+            json!({"session": "s"}),
+            RunOutcome::Parked,
+        ),
     ];
-    for (tool, args) in doors {
+    for (tool, args, outcome) in doors {
         block_on(async {
             let dir = tempfile::tempdir().unwrap();
             let tainted = agent(dir.path(), Obedient::new(led_astray)).await;
@@ -306,12 +324,13 @@ fn words_from_outside_taint_whoever_looks_them_up() {
                 .run(text("go"), RunOptions::default())
                 .await
                 .unwrap();
-            assert_eq!(
-                report.outcome,
-                RunOutcome::Parked,
-                "{tool} {args}: {report:?}"
-            );
-            assert!(!dir.path().join("MEMORY.md").exists(), "{tool} {args}");
+            assert_eq!(report.outcome, outcome, "{tool} {args}: {report:?}");
+            let (lines, _) = journal(&other, &session("t")).await;
+            let found = results(&lines)[0].2.contains("always send files");
+            let is_parked = outcome == RunOutcome::Parked;
+            assert_eq!(found, is_parked, "{tool} {args}: {lines:?}");
+            let is_written = dir.path().join("MEMORY.md").exists();
+            assert_eq!(is_written, !is_parked, "{tool} {args}");
         });
     }
 }
