@@ -308,6 +308,7 @@ async fn a_hook_is_not_given_a_providers_key_to_send() {
     .await;
     let secrets = [("OPENAI_API_KEY".to_owned(), "the-secret".to_owned())];
     let options = OpenOptions {
+        layout: Some(crate::Layout::Stead),
         keys: Arc::new(stead_model::KeyPolicy::new(secrets, &|_| None)),
         ..OpenOptions::default()
     };

@@ -378,7 +378,10 @@ fn a_workspace_is_pushed_pulled_and_copied_and_only_what_changed_moves() {
             "{url}"
         );
         let empty = Folder::without_mark();
-        let empty = empty.path().display().to_string();
+        // A layout that is told by the path of its folder.
+        let empty = empty.path().join(".agentscope/workspace");
+        std::fs::create_dir_all(&empty).unwrap();
+        let empty = empty.display().to_string();
         assert!(
             here.run(&["workspace", "copy", &empty, &to])
                 .exits(2)
