@@ -8,15 +8,15 @@ use crate::model_facts::ModelLimits;
 use crate::session_models::{ModelVariants, SessionModels};
 use crate::workspace_agents::{ModelConnector, WorkspaceAgents};
 use crate::{
-    AgentError, Budget, ConversationArchive, GarbageCollector, GateRules, GrantStore, Hooks,
-    Lookup, OpenQuestions, Session, Sessionless, UndoHistory, UsageLog,
+    AgentError, Budget, ConversationArchive, GarbageCollector, GateRules, GrantKeys, GrantStore,
+    Hooks, Lookup, OpenQuestions, Session, Sessionless, UndoHistory, UsageLog,
 };
 use std::fmt;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId, SessionModel};
 use stead_memory::Memory;
 use stead_model::{Model, Params};
-use stead_place::Place;
+use stead_place::{Place, PlaceKind};
 use stead_sandbox::Sandbox;
 use stead_store::Sessions;
 use stead_tools::{Registry, Tool, client_tool, known_tool};
@@ -55,6 +55,8 @@ impl fmt::Debug for AgentParts {
 pub(crate) struct AgentParts {
     /// The workspace: files and settings.
     pub(crate) workspace: Workspace,
+    /// Where the key for grants is kept; none = all grants count.
+    pub(crate) grant_keys: Option<Arc<dyn GrantKeys>>,
     /// The model that is asked.
     pub(crate) model: Arc<dyn Model>,
     /// The model that extracts and merges facts, if it is not `model`.
@@ -228,7 +230,13 @@ impl Agent {
 
     /// The grants of `owner`.
     pub fn grants(&self, owner: &Owner) -> GrantStore {
-        GrantStore::new(self.parts.place.state(owner))
+        let place = &self.parts.place;
+        // Who can write to a store was let in by its address and password.
+        let keys = match place.kind() {
+            PlaceKind::Local => self.parts.grant_keys.clone(),
+            PlaceKind::Store => None,
+        };
+        GrantStore::new(place.state(owner), keys)
     }
 
     /// The questions that wait for a person in sessions of `owner`.

@@ -37,7 +37,8 @@ mod workspace_agents;
 pub use agent::Agent;
 pub(crate) use agent::AgentParts;
 pub use approvals::{
-    ApprovalError, ApprovalOutcome, GrantStore, NewGrant, OpenQuestion, OpenQuestions,
+    ApprovalError, ApprovalOutcome, GrantKey, GrantKeys, GrantStore, NewGrant, OpenQuestion,
+    OpenQuestions,
 };
 pub use approver::{ApprovalPolicy, Approver, SignedAnswer};
 pub use archive::{ArchiveTag, ConversationArchive};

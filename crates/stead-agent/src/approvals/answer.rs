@@ -48,6 +48,9 @@ pub enum ApprovalError {
         /// The call.
         id: String,
     },
+    /// The key with which grants are sealed cannot be had.
+    #[error("the key for permanent permissions: {0}")]
+    GrantKey(String),
     /// Two answers to one question.
     #[error("{0} is answered twice; give one answer")]
     AnsweredTwice(String),
@@ -144,7 +147,8 @@ impl ApprovalError {
             | Self::Denied { .. }
             | Self::AlwaysNotAllowed { .. }
             | Self::TooLong { .. }
-            | Self::AmbiguousGrant(..) => None,
+            | Self::AmbiguousGrant(..)
+            | Self::GrantKey(..) => None,
         }
     }
 }

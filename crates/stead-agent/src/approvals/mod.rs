@@ -7,6 +7,7 @@
 //! Effects: none.
 
 mod answer;
+mod grant_key;
 mod grants;
 mod interactive;
 mod open_questions;
@@ -14,6 +15,7 @@ mod question;
 mod subject;
 
 pub use answer::{ApprovalError, ApprovalOutcome};
+pub use grant_key::{GrantKey, GrantKeys};
 pub use grants::{GrantStore, NewGrant};
 pub(crate) use interactive::Asker;
 pub use open_questions::{OpenQuestion, OpenQuestions};

@@ -10,7 +10,7 @@ pub use models::{DEFAULT_MODEL_VARIABLE, DEFAULT_MODELS, choose_model, resolve_m
 
 use crate::session_models::SharedVariables;
 use crate::workspace_agents::SubagentDelegate;
-use crate::{Agent, AgentParts, HookRuntime, Hooks, ModelConnector};
+use crate::{Agent, AgentParts, GrantKeys, HookRuntime, Hooks, ModelConnector};
 use models::{AgentModels, GivenModel, ModelSources};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -79,6 +79,7 @@ pub struct AgentBuilder {
     owner: Owner,
     working_folder: Option<VPath>,
     variables: Option<SharedVariables>,
+    grant_keys: Option<Arc<dyn GrantKeys>>,
     sandbox: Option<Arc<dyn Sandbox>>,
     place: Option<Arc<dyn Place>>,
 }
@@ -255,6 +256,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets where the key is kept with which permanent permissions are sealed. Those that were not
+    /// sealed with it, such as those that came with the folder, do not count. Without it, all count.
+    pub fn grant_keys(mut self, keys: Arc<dyn GrantKeys>) -> Self {
+        self.grant_keys = Some(keys);
+        self
+    }
+
     /// Sets where commands run, instead of on this machine.
     pub fn sandbox(mut self, sandbox: Arc<dyn Sandbox>) -> Self {
         self.sandbox = Some(sandbox);
@@ -318,6 +326,7 @@ impl AgentBuilder {
         let hooks = Arc::new(Hooks::new(workspace.definition.hooks.clone()));
         let parts = AgentParts {
             workspace,
+            grant_keys: self.grant_keys,
             model: main,
             memory_model: memory,
             params: self.params.unwrap_or(params),

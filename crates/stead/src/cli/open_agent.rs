@@ -6,6 +6,7 @@ use super::args::GlobalArgs;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, working_folder, workspace_dir};
+use super::personal::PersonalFolder;
 use super::print::errln;
 use std::path::Path;
 use std::sync::Arc;
@@ -40,6 +41,7 @@ pub(crate) async fn open_agent(
         .open_options(options)
         .owner(owner(common)?)
         .variables(env.lookup())
+        .grant_keys(Arc::new(PersonalFolder::new(env)))
         .configure(move |config| {
             config.permission_mode = mode.unwrap_or(config.permission_mode);
             config.secrets.extend(secrets);

@@ -1,7 +1,7 @@
 //! The person's configuration folder: their settings, their keys, and the folders they decided
 //! about.
 //!
-//! Effects: the environment, the local disk (writes).
+//! Effects: randomness, the environment, the local disk (writes).
 
 use super::env::ProcessEnv;
 use super::error::{CliError, finding_line};
@@ -10,6 +10,7 @@ use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use stead::agent::{GrantKey, GrantKeys};
 use stead::model::providers;
 use stead::store::{Disk, OsDisk, open_dir};
 use stead::workspace::{PersonalSettings, TrustRecord};
@@ -20,6 +21,9 @@ const SETTINGS_FILE: &str = "config.yaml";
 const KEYS_DIR: &str = "keys";
 /// The folder of decisions about folders, one file for each.
 const TRUSTED_DIR: &str = "trusted";
+/// The folder of the key for permanent permissions, and its file.
+const GRANT_KEY_DIR: &str = "grants";
+const GRANT_KEY_FILE: &str = "key";
 /// The maximum size of each file.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// The maximum number of files in a folder.
@@ -130,6 +134,32 @@ impl PersonalFolder {
         self.remove(TRUSTED_DIR, &TrustRecord::file_name(path))
     }
 
+    /// Returns the key for permanent permissions; none if there is none yet.
+    fn grant_key(&self) -> Result<Option<GrantKey>, CliError> {
+        let Some(dir) = &self.dir else {
+            return Ok(None);
+        };
+        let path = dir.join(GRANT_KEY_DIR).join(GRANT_KEY_FILE);
+        let Some(text) = read_file(&path)? else {
+            return Ok(None);
+        };
+        require_private(&path)?;
+        let wrong = || CliError::usage(format!("{} is damaged; remove it", path.display()));
+        let digits = text.trim().as_bytes().chunks(2);
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let bytes: Option<Vec<u8>> = digits.map(byte).collect();
+        let bytes = bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+        Ok(Some(GrantKey::new(bytes.ok_or_else(wrong)?)))
+    }
+
+    /// Makes a key for permanent permissions.
+    fn make_grant_key(&self) -> Result<GrantKey, CliError> {
+        let bytes: [u8; 32] = rand::random();
+        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.write_private(GRANT_KEY_DIR, GRANT_KEY_FILE, text.as_bytes())?;
+        Ok(GrantKey::new(bytes))
+    }
+
     fn list(&self, folder: &str) -> Result<Vec<PathBuf>, CliError> {
         let Some(path) = self.dir.as_ref().map(|dir| dir.join(folder)) else {
             return Ok(Vec::new());
@@ -171,6 +201,19 @@ impl PersonalFolder {
             Ok(()) => OsDisk.sync(&open).map_err(failed).map(|()| true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+impl GrantKeys for PersonalFolder {
+    fn key(&self) -> Result<Option<GrantKey>, String> {
+        self.grant_key().map_err(|error| error.to_string())
+    }
+
+    fn key_or_new(&self) -> Result<GrantKey, String> {
+        match self.key()? {
+            Some(key) => Ok(key),
+            None => self.make_grant_key().map_err(|error| error.to_string()),
         }
     }
 }

@@ -328,6 +328,41 @@ fn always_makes_a_rule_that_is_listed_holds_for_tool_and_run_and_is_revoked() {
 }
 
 #[test]
+fn a_rule_that_comes_with_a_folder_of_another_person_does_not_count() {
+    let folder = asking(ONE);
+    park(&folder);
+    let call = id(&waiting(&folder)[0]);
+    folder
+        .run(&["approvals", "approve", &call, "--always", "--by", "ann"])
+        .exits(0);
+    let elsewhere = Folder::from_elsewhere();
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .args([folder.path().join("."), elsewhere.path()])
+        .status();
+    assert!(copied.unwrap().success());
+    let args = json!({"file_path": "notes/n.txt", "content": "x"}).to_string();
+    let explain = ["tool", "write_file", &args, "--explain", "--json"];
+    for (folder, verdict, rules) in [(&folder, "allow", 1), (&elsewhere, "ask", 0)] {
+        let listed = folder
+            .run(&["approvals", "rules", "--json"])
+            .exits(0)
+            .json();
+        assert_eq!(listed.as_array().unwrap().len(), rules);
+        assert_eq!(folder.run(&explain).exits(0).json()["verdict"], verdict);
+    }
+    let key = folder.config().join("stead/grants/key");
+    let mode = std::fs::metadata(&key).unwrap().permissions();
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777,
+        0o600
+    );
+    // Without the key, nothing proves who allowed it.
+    std::fs::remove_file(key).unwrap();
+    assert_eq!(folder.run(&explain).exits(0).json()["verdict"], "ask");
+}
+
+#[test]
 fn what_parks_in_a_store_is_answered_and_goes_on_on_another_machine() {
     let shared = Folder::new();
     let url = format!("sqlite:{}", shared.path().join("store.db").display());
