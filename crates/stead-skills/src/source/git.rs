@@ -42,8 +42,9 @@ const GIT_SETTINGS: [(&str, &str); 11] = [
     ("gc.auto", "0"),
 ];
 /// Variables that would make git use another repository.
-const CLEARED_VARIABLES: [&str; 8] = [
+const CLEARED_VARIABLES: [&str; 9] = [
     "GIT_DIR",
+    "GIT_COMMON_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
     "GIT_OBJECT_DIRECTORY",

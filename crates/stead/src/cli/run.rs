@@ -172,7 +172,7 @@ pub(crate) fn agent_flags(common: &GlobalArgs) -> String {
 }
 
 /// Quotes a word for a shell.
-fn shell_quote(word: &str) -> String {
+pub(crate) fn shell_quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

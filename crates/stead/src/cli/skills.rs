@@ -10,6 +10,7 @@ use super::args::{GlobalArgs, SkillsCommand};
 use super::env::ProcessEnv;
 use super::error::{CliError, with_hint};
 use super::print::{errln, outln};
+use super::run::shell_quote;
 use super::style::Style;
 pub(crate) use context::SkillContext;
 use progress::with_progress;
@@ -220,15 +221,6 @@ fn short_pin(pinned: &str) -> String {
         .split_once(':')
         .map_or(("", pinned), |(_, hash)| ("sha256:", hash));
     format!("{kind}{}", hash.chars().take(12).collect::<String>())
-}
-
-/// Quotes a text for a shell.
-fn shell_quote(text: &str) -> String {
-    if text.contains(['$', ' ', '#', '?', '&', '*']) {
-        format!("'{text}'")
-    } else {
-        text.to_owned()
-    }
 }
 
 /// Whether the workspace's owner can correct problems in a layer.

@@ -5,6 +5,7 @@
 use super::args::{FactSelectionArgs, JsonArgs};
 use super::print_json_if_asked;
 use super::show::describe_source;
+use crate::cli::approvals::answerer;
 use crate::cli::args::GlobalArgs;
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
@@ -51,11 +52,7 @@ pub(super) async fn decide(
     } else {
         FactSelection::Ids(which.ids)
     };
-    let by = common
-        .user
-        .clone()
-        .or_else(|| env.get("USER"))
-        .unwrap_or_else(|| "person".to_owned());
+    let by = answerer(common, env, None);
     let decided = agent
         .memory()
         .decide(agent.owner(), &which, review, &by)
