@@ -1,7 +1,8 @@
-//! The actor of a session: it owns the session, waits for work, and runs the session. The commands
-//! that need no run are in `changes.rs` and `answers.rs`.
+//! The actor of a session: it alone uses the session in this process. It takes commands from the
+//! mailbox and starts runs; the commands that need no run are in `changes.rs` and `answers.rs`.
 //!
-//! Effects: the clock, the store (writes), the journal (appends), hooks, tools, the model.
+//! Effects: in-process state, the clock, workspace files (writes), the store (writes), the journal
+//! (appends), hooks, tools, the model.
 
 use crate::error::is_locked;
 use crate::link::{LinkMessage, receive};
@@ -15,8 +16,8 @@ use stead_core::{AnswerPolicy, Block, Command, InputCommand, RunReport, SetEntry
 use stead_store::LockWait;
 use tokio::time::{Instant, sleep_until};
 
-/// How long it takes at most to look whether a session is free.
-const PROBE_LASTS: Duration = Duration::from_millis(250);
+/// The longest that another host holds the session while it checks whether it is free.
+const MAX_PROBE_TIME: Duration = Duration::from_millis(250);
 
 /// The actor of one session.
 pub(crate) struct SessionActor {
@@ -28,7 +29,7 @@ pub(crate) struct SessionActor {
 pub(crate) struct RunOrder {
     pub(crate) start: RunStart,
     pub(crate) options: RunOptions,
-    /// What waits in the inbox if another process runs the session.
+    /// The command to put into the inbox if another process turns out to hold the session.
     pub(crate) command: Option<Command>,
     pub(crate) reply: ReplyTo,
 }
@@ -38,7 +39,7 @@ pub(crate) enum RunStart {
     Input(Vec<Block>),
     /// It continues an open run, with this much more to spend.
     Resume(SpendAmount),
-    /// Tasks have ended.
+    /// Background tasks have ended, and the model has not been told yet.
     Wake,
 }
 
@@ -179,7 +180,7 @@ impl SessionActor {
             listener: progress.listener(&mailbox.shared.feed),
             entries: Some(progress.entry_listener(&mailbox.shared.feed)),
             // Another host holds the session for a moment when it looks whether it is free.
-            wait: LockWait::AtMost(PROBE_LASTS),
+            wait: LockWait::AtMost(MAX_PROBE_TIME),
             ..options
         };
         let running: BoxFuture<'_, Result<RunReport, AgentError>> = match start {

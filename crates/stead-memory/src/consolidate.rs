@@ -1,9 +1,9 @@
-//! Consolidation: merging the facts of days into curated memory.
+//! Consolidation: merging the facts of the daily files into curated memory (`MEMORY.md`).
 //!
-//! As in extraction, the decision is recorded before anything is written, and applying the same
-//! decision twice changes nothing. So a crash at any point, or a second worker, does no harm. A
-//! file that was changed meanwhile is read again, and the same decision is applied to its new
-//! content.
+//! As in extraction, the plan (what the model decided, for which facts) is recorded as a document
+//! before any file is written, and applying the same plan twice changes nothing. So a crash at any
+//! point, or a second worker, does no harm. A file that was changed meanwhile is read again, and the
+//! same plan is applied to its new content.
 //!
 //! Effects: the clock, the environment, workspace files (writes), the store (writes), the model.
 
@@ -268,7 +268,7 @@ impl OwnerMemory {
     ) -> Result<bool, MemoryError> {
         let Versioned {
             value: plan,
-            version,
+            version: plan_version,
         } = plan;
         let now = self.cx.now();
         let next = MergeProgress {
@@ -279,7 +279,7 @@ impl OwnerMemory {
             put_change(self.documents.merged_key(), &next, expected_version(merged))?,
             DocumentChange::Delete {
                 key: self.documents.plan_key(),
-                expect: Expected::Version(version),
+                expect: Expected::Version(plan_version),
             },
         ];
         let mut days: BTreeMap<Date, BTreeSet<String>> = BTreeMap::new();
@@ -287,17 +287,17 @@ impl OwnerMemory {
             days.entry(*date).or_default().insert(id.clone());
         }
         for (date, ids) in days {
-            let known: Option<Versioned<MergedDay>> =
+            let merged_before: Option<Versioned<MergedDay>> =
                 self.documents.get(&self.documents.day_key(date)).await?;
-            let mut all = known
+            let mut merged_ids = merged_before
                 .as_ref()
                 .map(|stored| stored.value.0.clone())
                 .unwrap_or_default();
-            all.extend(ids);
+            merged_ids.extend(ids);
             changes.push(put_change(
                 self.documents.day_key(date),
-                &MergedDay(all),
-                expected_version(&known),
+                &MergedDay(merged_ids),
+                expected_version(&merged_before),
             )?);
         }
         let facts = plan.facts.into_iter().map(|(_, id)| id).collect();

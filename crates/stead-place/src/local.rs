@@ -1,4 +1,5 @@
-//! The local place: a folder of the local disk, with its users, sessions and project.
+//! The local place: a folder of the local disk, and the file trees and stores that it gives to each
+//! owner. The workspace is touched through `Vfs`, everything else through `Disk`.
 //!
 //! Effects: in-process state, the clock, the local disk (writes).
 
@@ -40,9 +41,9 @@ pub struct LocalPlace {
     default_dir: Option<DefaultDir>,
     /// The folder in which everything of the agent lies, and with it the folders of users.
     home: VPath,
-    /// The folder below which the runtime state of the default owner lies.
+    /// The folder below which the running state of the default owner lies.
     runtime: PathBuf,
-    /// The usage log, if it does not lie with the runtime state.
+    /// The usage log, if it does not lie with the running state.
     usage: Option<PathBuf>,
     owners: OwnerCache,
     indexes: IndexCache,
@@ -160,7 +161,7 @@ impl LocalPlace {
             .map_or_else(|| self.runtime.clone(), |folder| self.state_dir_in(&folder))
     }
 
-    /// Returns the folder of the runtime state in the folder of an owner or a tenant.
+    /// Returns the folder of the running state in the folder of an owner or a tenant.
     fn state_dir_in(&self, folder: &str) -> PathBuf {
         let home = Path::new(self.home.as_str());
         self.dir.join(home).join(folder).join(home)
@@ -198,7 +199,11 @@ impl LocalPlace {
     }
 
     /// Returns the tree of an owner, or of one session.
-    fn owner_tree(&self, owner: &Owner, session: &SessionId) -> Result<Arc<dyn Vfs>, VfsError> {
+    fn owner_or_session_tree(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+    ) -> Result<Arc<dyn Vfs>, VfsError> {
         let Some(folder) = self.overlay_folder(owner, session) else {
             return Ok(Arc::new(self.root.clone()));
         };
@@ -237,9 +242,10 @@ impl Place for LocalPlace {
     }
 
     fn files(&self, owner: &Owner, session: &SessionId, _: Option<&FencingToken>) -> Arc<dyn Vfs> {
-        // A folder name is always a valid path. If it were not, the caller would get an empty tree.
+        // No fence: sessions on a local disk are held by locks. `owner_or_session_tree` fails only for a folder
+        // name that is no valid path, which `folder_name` never makes.
         let tree = self
-            .owner_tree(owner, session)
+            .owner_or_session_tree(owner, session)
             .unwrap_or_else(|_| Arc::new(stead_vfs::StoreVfs::in_memory()));
         let tree: Arc<dyn Vfs> = match &self.default_dir {
             None => tree,
@@ -251,7 +257,7 @@ impl Place for LocalPlace {
         };
         match &self.project {
             None => tree,
-            Some((project, _)) => Arc::new(Routes::new(
+            Some((project, _access)) => Arc::new(Routes::new(
                 tree,
                 [(project_path(), project.clone())].into(),
             )),

@@ -2,6 +2,8 @@
 //!
 //! Run the code once with [`FaultDisk::counting`] to learn how many operations it makes, then once
 //! for every N up to that count: what holds after each of them holds after a crash anywhere.
+//!
+//! Effects: test support.
 
 use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;

@@ -18,6 +18,8 @@
 //!
 //! The server is as strict as the real ones: a request that a provider would refuse gets the
 //! provider's 400, and [`FakeModel::rejections`] says why.
+//!
+//! Effects: test support.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,6 @@
 //! A proxy that loses the answers of a server.
+//!
+//! Effects: test support.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,6 @@
 //! A command on a pseudo-terminal: keys go in, a screen comes out.
+//!
+//! Effects: test support.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};

@@ -14,6 +14,8 @@
 //! }
 //! # fn work_and_die_at(_: usize) {}
 //! ```
+//!
+//! Effects: test support.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,6 @@
 //! How often tests with random or timed steps repeat them.
+//!
+//! Effects: test support.
 
 /// The variable that multiplies the repetitions.
 const VARIABLE: &str = "STEAD_TEST_ROUNDS";

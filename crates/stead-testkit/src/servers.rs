@@ -10,6 +10,8 @@
 //! own.start_again();
 //! # drop(url);
 //! ```
+//!
+//! Effects: test support.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;

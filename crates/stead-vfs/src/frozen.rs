@@ -1,4 +1,5 @@
-//! A file system that refuses changes, for good or while a switch is on.
+//! A layer that refuses changes: all for good (a read-only project), or all but one file while a
+//! switch is on (plan mode).
 //!
 //! Effects: in-process state, workspace files (writes).
 
@@ -61,7 +62,7 @@ impl Frozen {
         Self { inner, freeze }
     }
 
-    /// Fails while the file system is frozen.
+    /// Fails unless every path may be changed.
     fn require_unfrozen(&self, path: &VPath) -> Result<(), VfsError> {
         match self.freeze.writable() {
             WritablePaths::All => Ok(()),
@@ -71,13 +72,13 @@ impl Frozen {
         }
     }
 
-    /// Fails while the file system is frozen, unless `path` is the writable file.
+    /// Fails unless the content of `path` may be changed. Only writes may use it.
     async fn require_writable(&self, path: &VPath) -> Result<(), VfsError> {
         match self.freeze.writable() {
             WritablePaths::OneFile(writable) if writable == *path => {
                 let resolved = self.inner.resolve(path).await?;
-                // The file system may keep the file below a folder of its own; any other resolved
-                // path means that `path` is a link to another file.
+                // The file system may keep the file below a folder of its own, hence the suffix. A
+                // link to a file whose path ends with the same names is not recognised.
                 if resolved == *path || resolved.as_str().ends_with(&format!("/{path}")) {
                     Ok(())
                 } else {

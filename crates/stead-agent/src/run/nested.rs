@@ -1,5 +1,6 @@
-//! Queues of nested calls, and the link from a running call to `ToolCaller::run_batch`;
-//! `nested_caller.rs` carries them out.
+//! The bookkeeping of nested calls in one batch of tool calls: the channel on which a running call
+//! asks for them, and the queues in which they wait. Nothing is executed here: `nested_caller.rs`
+//! does that.
 //!
 //! Effects: in-process state.
 
@@ -20,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 /// Where the outcome of a nested call goes.
 pub(super) type Answer = oneshot::Sender<Result<NestedOutput, NestedCallError>>;
 
-/// What a running call sends to the loop.
+/// What any running call sends to `ToolCaller::run_batch`.
 pub(super) enum FromCall {
     /// A piece of its output.
     Output { id: String, text: String },

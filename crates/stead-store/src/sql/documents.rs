@@ -1,4 +1,5 @@
-//! The documents of the SQL store, in a table.
+//! Documents in the table `stead_docs` of a database: SQLite (a local file), PostgreSQL, MySQL or
+//! MariaDB. Commits are retried; reading them changes nothing.
 //!
 //! Effects: the clock, randomness, the local disk (writes), the store (writes), the network.
 
@@ -60,9 +61,9 @@ impl Documents for SqlStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<ListedDocument>, StoreError>> {
         async move {
-            // A start before the prefix means the beginning of the prefix.
+            // If `after` comes before every key with the prefix, the listing begins at the prefix.
             let after = after.filter(|after| *after >= prefix);
-            let end = successor(prefix);
+            let end = end_of_prefix(prefix);
             let from = if after.is_some() { ">" } else { ">=" };
             let to = if end.is_some() { " AND dkey < ?" } else { "" };
             let sql = format!(
@@ -109,7 +110,7 @@ impl Documents for SqlStore {
 }
 
 /// Returns the first text after all texts that begin with `prefix`, or `None` if there is none.
-fn successor(prefix: &str) -> Option<Vec<u8>> {
+fn end_of_prefix(prefix: &str) -> Option<Vec<u8>> {
     let mut bytes = prefix.as_bytes().to_vec();
     while let Some(last) = bytes.pop() {
         if last < u8::MAX {
@@ -515,9 +516,9 @@ mod tests {
 
     #[test]
     fn a_prefix_ends_where_its_successor_begins() {
-        assert_eq!(successor("a/"), Some(b"a0".to_vec()));
-        assert_eq!(successor("é"), Some(vec![0xc3, 0xaa]));
-        assert_eq!(successor(""), None);
+        assert_eq!(end_of_prefix("a/"), Some(b"a0".to_vec()));
+        assert_eq!(end_of_prefix("é"), Some(vec![0xc3, 0xaa]));
+        assert_eq!(end_of_prefix(""), None);
     }
 
     #[test]

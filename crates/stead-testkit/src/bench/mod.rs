@@ -18,6 +18,8 @@
 //! `GET /log[?id=S]` has a line per request: `id step first_byte_ns received_ns sent_ns
 //! body_bytes`. `POST /reset` forgets them, `GET /stats` counts them, `GET /delay?ms=N` slows every
 //! answer down.
+//!
+//! Effects: test support.
 
 mod ping;
 mod scenario;

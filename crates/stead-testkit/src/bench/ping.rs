@@ -1,4 +1,6 @@
 //! Measuring how fast the server answers without a harness: the limit of every other figure.
+//!
+//! Effects: test support.
 
 use super::monotonic_ns;
 use memchr::memmem;

@@ -1,4 +1,6 @@
 //! The scenario of a benchmark request, found by searching its bytes.
+//!
+//! Effects: test support.
 
 use crate::{FakeAnswer, FakeWire, ResponseMode, reply};
 use memchr::memmem;

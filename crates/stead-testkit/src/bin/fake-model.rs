@@ -1,5 +1,7 @@
 //! The benchmark's model server as a process: `fake-model [--port N] [--delay-ms N]` serves;
 //! `fake-model --ping PORT [--connections N] [--body-kb N] [--seconds N] [--stream]` measures one.
+//!
+//! Effects: test support.
 #![allow(
     clippy::expect_used,
     clippy::panic,

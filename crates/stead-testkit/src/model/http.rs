@@ -1,5 +1,7 @@
 //! Just enough HTTP/1.1 for a server on loopback: one request at a time, keep-alive, both body
 //! framings.
+//!
+//! Effects: test support.
 
 use bytes::{Bytes, BytesMut};
 use memchr::memmem;

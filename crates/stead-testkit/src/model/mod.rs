@@ -1,4 +1,6 @@
 //! A fake model server on loopback that speaks four wires and is as strict as the real providers.
+//!
+//! Effects: test support.
 
 mod check;
 pub(crate) mod http;

@@ -1,4 +1,6 @@
 //! The script language: the answers of the fake model, the same on every wire.
+//!
+//! Effects: test support.
 
 use super::RecordedRequest;
 use serde_json::{Value, json};

@@ -1,4 +1,6 @@
 //! Tests of the server over a raw socket, so that no HTTP library can hide a framing mistake.
+//!
+//! Effects: test support.
 
 use super::*;
 use serde_json::json;

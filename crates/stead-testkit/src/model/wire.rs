@@ -1,4 +1,6 @@
 //! The four wires: their paths, and the format of errors.
+//!
+//! Effects: test support.
 
 use super::script::FakeFailure;
 use serde_json::{Value, json};

@@ -1,4 +1,6 @@
 //! Cases about the bus.
+//!
+//! Effects: test support.
 
 use super::{CaseContext, StoreCase, cases};
 use bytes::Bytes;

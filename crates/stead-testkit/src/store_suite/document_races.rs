@@ -1,4 +1,6 @@
 //! Fenced and concurrent commits.
+//!
+//! Effects: test support.
 
 use super::*;
 

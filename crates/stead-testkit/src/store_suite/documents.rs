@@ -1,4 +1,6 @@
 //! Compare-and-set, and atomic commits.
+//!
+//! Effects: test support.
 
 use super::*;
 use stead_store::{MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES};

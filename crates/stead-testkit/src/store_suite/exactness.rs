@@ -1,4 +1,6 @@
 //! Keys compare byte by byte: no case, no language, no wildcard, no trimming.
+//!
+//! Effects: test support.
 
 use super::*;
 use stead_store::MAX_KEY_BYTES;

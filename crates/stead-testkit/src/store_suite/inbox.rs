@@ -1,4 +1,6 @@
 //! Cases about the inbox of a session.
+//!
+//! Effects: test support.
 
 use super::{CaseContext, LONG, StoreCase, cases, race};
 use bytes::Bytes;

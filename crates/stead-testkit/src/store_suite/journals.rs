@@ -1,4 +1,6 @@
 //! Appending with a fence, reading in pages, races.
+//!
+//! Effects: test support.
 
 use super::*;
 use stead_store::JournalTail;

@@ -1,4 +1,6 @@
 //! One holder at a time, tokens that only grow.
+//!
+//! Effects: test support.
 
 use super::*;
 

@@ -1,4 +1,6 @@
 //! Listings in pages, and the isolation of spaces.
+//!
+//! Effects: test support.
 
 use super::*;
 

@@ -12,6 +12,8 @@
 //!     stead_testkit::store_suite!(open());
 //! }
 //! ```
+//!
+//! Effects: test support.
 
 mod bus;
 mod document_races;

@@ -2,6 +2,8 @@
 //!
 //! This covers what the other cases do not: commits of several kinds of change, on keys that have
 //! been put, moved and removed in any order before.
+//!
+//! Effects: test support.
 
 use super::*;
 use std::collections::BTreeMap;

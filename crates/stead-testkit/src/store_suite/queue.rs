@@ -1,4 +1,6 @@
 //! Each job is delivered at least once, to one worker at a time, and none is lost.
+//!
+//! Effects: test support.
 
 use super::*;
 use stead_store::DeadLetter;

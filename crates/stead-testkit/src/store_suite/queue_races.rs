@@ -1,4 +1,6 @@
 //! Concurrent workers of one queue.
+//!
+//! Effects: test support.
 
 use super::queue::{job, keyed};
 use super::*;

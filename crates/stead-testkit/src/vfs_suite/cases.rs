@@ -1,4 +1,6 @@
 //! Every operation on every kind of path, and every move between them.
+//!
+//! Effects: test support.
 
 use super::op::{self, VfsOp, p};
 use super::oracle::{VfsOracle, WriteExpectation};

@@ -1,4 +1,6 @@
 //! Patterns and trees with the expected search results.
+//!
+//! Effects: test support.
 
 use super::op::{bounds, p};
 use std::sync::Arc;

@@ -23,6 +23,8 @@
 //! - [`cases`]: every operation on every kind of path. - [`script`]: random operations.
 //! - [`races`], [`races_between`]: many at once. - [`matrix`]: searches. - [`streams`]: contents
 //!   that come in pieces.
+//!
+//! Effects: test support.
 
 mod cases;
 mod matrix;

@@ -2,6 +2,8 @@
 //!
 //! The answer leaves out what may differ between places: versions, times, and mode bits that were
 //! not set.
+//!
+//! Effects: test support.
 
 use super::oracle::{OracleError, OracleNode, VfsOracle, WriteExpectation};
 use super::oracle_search::{AnyCase, Needle, SearchReport};

@@ -1,6 +1,8 @@
 //! The expected behaviour of every place, in its simplest form: a map from paths to contents.
 //!
 //! Nothing here uses the code under test, except for its types.
+//!
+//! Effects: test support.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

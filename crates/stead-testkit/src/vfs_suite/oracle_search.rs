@@ -1,4 +1,6 @@
 //! The expected results of searches, computed the slow way: every file, every rule, every line.
+//!
+//! Effects: test support.
 
 use super::oracle::{OracleError, OracleNode, VfsOracle, parents};
 

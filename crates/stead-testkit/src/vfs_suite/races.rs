@@ -1,5 +1,7 @@
-//! Concurrent operations: no write is lost, no content is torn, and no file is left without its
-//! directory.
+//! Conformance tests of any `Vfs` under concurrent operations: no write is lost, no content is torn,
+//! and no file is left without its directory.
+//!
+//! Effects: test support.
 
 use super::op::p;
 use std::collections::BTreeSet;
@@ -10,12 +12,12 @@ use tokio::task::JoinSet;
 /// The number of attempts of a compare-and-set loop before it counts as stuck.
 const TRIES: usize = 10_000;
 
-/// Runs all tests of this module on an empty place, which is empty again afterwards.
+/// Runs all tests of this module on an empty file system, which is empty again afterwards.
 pub async fn races(vfs: Arc<dyn Vfs>) {
     all(&[vfs], 40).await;
 }
 
-/// Runs the tests between several handles to one place, as several processes have them: each racer
+/// Runs the tests between several handles to one file system, as several processes have them: each racer
 /// uses the next.
 ///
 /// # Panics
@@ -26,20 +28,20 @@ pub async fn races_between(handles: &[Arc<dyn Vfs>]) {
 }
 
 async fn all(handles: &[Arc<dyn Vfs>], rounds: usize) {
-    let place = Handles(handles);
-    one_creator_wins(&place, 16).await;
-    one_editor_of_a_version_wins(&place, 8).await;
-    no_edit_is_lost(&place, 8, 10).await;
-    every_appended_line_is_there(&place, 8, 12).await;
-    creators_in_one_directory_do_not_disturb_each_other(&place, 24).await;
-    no_content_is_torn(&place, 12).await;
-    nothing_is_left_without_its_directory(&place, rounds).await;
+    let handles = Handles(handles);
+    one_creator_wins(&handles, 16).await;
+    one_editor_of_a_version_wins(&handles, 8).await;
+    no_edit_is_lost(&handles, 8, 10).await;
+    every_appended_line_is_there(&handles, 8, 12).await;
+    creators_in_one_directory_do_not_disturb_each_other(&handles, 24).await;
+    no_content_is_torn(&handles, 12).await;
+    nothing_is_left_without_its_directory(&handles, rounds).await;
     for handle in handles {
         assert_eq!(super::tree(&**handle).await, Vec::<String>::new());
     }
 }
 
-/// Handles to one place.
+/// Handles to one file system.
 struct Handles<'a>(&'a [Arc<dyn Vfs>]);
 
 impl Handles<'_> {
@@ -54,12 +56,12 @@ impl Handles<'_> {
     }
 }
 
-async fn one_creator_wins(place: &Handles<'_>, creators: usize) {
+async fn one_creator_wins(handles: &Handles<'_>, creators: usize) {
     for round in 0..crate::rounds(5) {
         let path = p(&format!("race{round}/new/file"));
         let mut tasks = JoinSet::new();
         for creator in 0..creators {
-            let vfs = place.of(creator);
+            let vfs = handles.of(creator);
             let path = path.clone();
             tasks.spawn(async move {
                 (
@@ -78,7 +80,7 @@ async fn one_creator_wins(place: &Handles<'_>, creators: usize) {
             }
         }
         let [(winner, version)] = <[_; 1]>::try_from(won).unwrap();
-        let vfs = place.any();
+        let vfs = handles.any();
         let (content, now) = vfs.read(&path, ReadRange::ALL).await.unwrap();
         assert_eq!((content, now), (format!("{winner}").into(), version));
         vfs.remove(&p(&format!("race{round}"))).await.unwrap();
@@ -86,8 +88,8 @@ async fn one_creator_wins(place: &Handles<'_>, creators: usize) {
 }
 
 /// All editors have read the same version: one can write, and the others get an error.
-async fn one_editor_of_a_version_wins(place: &Handles<'_>, editors: usize) {
-    let vfs = place.any();
+async fn one_editor_of_a_version_wins(handles: &Handles<'_>, editors: usize) {
+    let vfs = handles.any();
     let path = p("edited");
     let mut version = vfs
         .write(&path, "nobody".into(), Expect::Absent)
@@ -96,7 +98,7 @@ async fn one_editor_of_a_version_wins(place: &Handles<'_>, editors: usize) {
     for round in 0..crate::rounds(3) {
         let mut tasks = JoinSet::new();
         for editor in 0..editors {
-            let vfs = place.of(editor);
+            let vfs = handles.of(editor);
             let path = path.clone();
             let expect = Expect::Version(version.clone());
             tasks.spawn(async move {
@@ -141,15 +143,15 @@ async fn edit(vfs: &dyn Vfs, path: &str, change: impl Fn(&str) -> String) {
     panic!("{path}: always changed by someone else");
 }
 
-async fn no_edit_is_lost(place: &Handles<'_>, editors: usize, edits: usize) {
-    let vfs = place.any();
+async fn no_edit_is_lost(handles: &Handles<'_>, editors: usize, edits: usize) {
+    let vfs = handles.any();
     // The sizes are equal, so that only the version differs.
     vfs.write(&p("counter"), "1000".into(), Expect::Absent)
         .await
         .unwrap();
     let mut tasks = JoinSet::new();
     for editor in 0..editors {
-        let vfs = place.of(editor);
+        let vfs = handles.of(editor);
         tasks.spawn(async move {
             for _ in 0..edits {
                 edit(&*vfs, "counter", |text| {
@@ -165,14 +167,14 @@ async fn no_edit_is_lost(place: &Handles<'_>, editors: usize, edits: usize) {
     vfs.remove(&p("counter")).await.unwrap();
 }
 
-async fn every_appended_line_is_there(place: &Handles<'_>, writers: usize, lines: usize) {
-    let vfs = place.any();
+async fn every_appended_line_is_there(handles: &Handles<'_>, writers: usize, lines: usize) {
+    let vfs = handles.any();
     vfs.write(&p("log/lines"), "".into(), Expect::Absent)
         .await
         .unwrap();
     let mut tasks = JoinSet::new();
     for writer in 0..writers {
-        let vfs = place.of(writer);
+        let vfs = handles.of(writer);
         tasks.spawn(async move {
             for line in 0..lines {
                 edit(&*vfs, "log/lines", |text| {
@@ -194,11 +196,14 @@ async fn every_appended_line_is_there(place: &Handles<'_>, writers: usize, lines
     vfs.remove(&p("log")).await.unwrap();
 }
 
-async fn creators_in_one_directory_do_not_disturb_each_other(place: &Handles<'_>, creators: usize) {
-    let vfs = place.any();
+async fn creators_in_one_directory_do_not_disturb_each_other(
+    handles: &Handles<'_>,
+    creators: usize,
+) {
+    let vfs = handles.any();
     let mut tasks = JoinSet::new();
     for creator in 0..creators {
-        let vfs = place.of(creator);
+        let vfs = handles.of(creator);
         tasks.spawn(async move {
             vfs.write(&p(&format!("busy/d/{creator}")), "x".into(), Expect::Absent)
                 .await
@@ -214,11 +219,11 @@ async fn creators_in_one_directory_do_not_disturb_each_other(place: &Handles<'_>
 }
 
 /// A reader sees one content or the other, complete, however large.
-async fn no_content_is_torn(place: &Handles<'_>, rounds: usize) {
+async fn no_content_is_torn(handles: &Handles<'_>, rounds: usize) {
     let sizes = [1_500_000, 10, 700_000, 0];
     let content = |round: usize| vec![b'a' + (round % 26) as u8; sizes[round % sizes.len()]];
-    let vfs = place.any();
-    let reader_vfs = place.of(0);
+    let vfs = handles.any();
+    let reader_vfs = handles.of(0);
     vfs.write(&p("large"), content(0).into(), Expect::Absent)
         .await
         .unwrap();
@@ -257,10 +262,10 @@ async fn no_content_is_torn(place: &Handles<'_>, rounds: usize) {
 }
 
 /// Directories are created and removed during writes; the final tree is consistent.
-async fn nothing_is_left_without_its_directory(place: &Handles<'_>, rounds: usize) {
+async fn nothing_is_left_without_its_directory(handles: &Handles<'_>, rounds: usize) {
     let mut tasks = JoinSet::new();
     for writer in 0..4 {
-        let vfs = place.of(writer);
+        let vfs = handles.of(writer);
         tasks.spawn(async move {
             for round in 0..rounds {
                 let path = p(&format!("air/d/{writer}/{}/f{round}", round % 3));
@@ -270,7 +275,7 @@ async fn nothing_is_left_without_its_directory(place: &Handles<'_>, rounds: usiz
         });
     }
     for mover in 0..2 {
-        let vfs = place.of(4 + mover);
+        let vfs = handles.of(4 + mover);
         tasks.spawn(async move {
             for round in 0..rounds {
                 allowed(
@@ -284,7 +289,7 @@ async fn nothing_is_left_without_its_directory(place: &Handles<'_>, rounds: usiz
     }
     tasks.join_all().await;
 
-    let vfs = place.any();
+    let vfs = handles.any();
     let walked: Vec<_> = vfs.walk(&p(""), None, usize::MAX).await.unwrap().entries;
     let directory = |kind: FileKind| kind == FileKind::Directory;
     let directories: BTreeSet<_> = walked

@@ -1,4 +1,6 @@
 //! A generator with a fixed sequence for each seed, independent of library versions.
+//!
+//! Effects: test support.
 
 /// SplitMix64.
 #[derive(Debug, Clone)]

@@ -1,4 +1,6 @@
 //! A thousand random operations, each compared with the oracle.
+//!
+//! Effects: test support.
 
 use super::op::{self, VfsOp, bytes_text, p};
 use super::oracle::{OracleNode, VfsOracle, WriteExpectation};

@@ -1,4 +1,6 @@
 //! Contents that are written piece by piece.
+//!
+//! Effects: test support.
 
 use super::op::p;
 use bytes::Bytes;

@@ -1,6 +1,6 @@
 //! The `delete_file` and `move_file` tools.
 //!
-//! Effects: in-process state, the clock, workspace files (writes).
+//! Effects: in-process state, workspace files (writes).
 
 use super::diff::{CurrentContent, preview_removal};
 use super::{FILE_PATH, explain_error, parse_path};
@@ -140,7 +140,7 @@ async fn preview_move(view: PlanView<'_>, args: MoveArgs) -> Option<String> {
     )
 }
 
-/// Whether the session knows the content of the file that is moved.
+/// Whether the model has seen the content of the file that is moved (`ToolCx::file_versions`).
 fn has_seen(cx: &ToolCx, path: &VPath) -> bool {
     cx.file_versions.get(path).is_some()
 }

@@ -1,4 +1,6 @@
 //! OpenAI Chat Completions.
+//!
+//! Effects: test support.
 
 use super::*;
 

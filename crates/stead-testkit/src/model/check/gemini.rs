@@ -1,4 +1,6 @@
 //! Gemini `generateContent`.
+//!
+//! Effects: test support.
 
 use super::*;
 

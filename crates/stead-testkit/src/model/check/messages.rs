@@ -1,4 +1,6 @@
 //! Anthropic Messages.
+//!
+//! Effects: test support.
 
 use super::*;
 

@@ -3,6 +3,8 @@
 //! Each wire has one module. It walks a request once, refuses what its provider refuses (with a
 //! similar message), and returns the content of the request in a form that is the same on every
 //! wire.
+//!
+//! Effects: test support.
 
 mod chat;
 mod gemini;

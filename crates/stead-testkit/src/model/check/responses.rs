@@ -1,4 +1,6 @@
 //! OpenAI Responses.
+//!
+//! Effects: test support.
 
 use super::*;
 

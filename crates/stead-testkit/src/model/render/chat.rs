@@ -1,4 +1,6 @@
 //! Answers on the wire of Chat Completions.
+//!
+//! Effects: test support.
 
 use super::*;
 

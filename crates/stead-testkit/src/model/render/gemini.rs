@@ -1,4 +1,6 @@
 //! Answers on the wire of Gemini.
+//!
+//! Effects: test support.
 
 use super::*;
 

@@ -1,4 +1,6 @@
 //! Answers on the wire of Anthropic Messages.
+//!
+//! Effects: test support.
 
 use super::*;
 

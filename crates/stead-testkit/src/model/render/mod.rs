@@ -1,4 +1,6 @@
 //! Rendering a reply on a wire, whole or as events.
+//!
+//! Effects: test support.
 
 mod chat;
 mod gemini;

@@ -1,4 +1,6 @@
 //! Answers on the wire of OpenAI Responses.
+//!
+//! Effects: test support.
 
 use super::*;
 
