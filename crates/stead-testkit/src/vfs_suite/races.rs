@@ -36,7 +36,7 @@ async fn all(handles: &[Arc<dyn Vfs>], rounds: usize) {
     creators_in_one_directory_do_not_disturb_each_other(&handles, 24).await;
     no_content_is_torn(&handles, 12).await;
     nothing_is_left_without_its_directory(&handles, rounds).await;
-    for handle in handles {
+    for handle in handles.0 {
         assert_eq!(super::tree(&**handle).await, Vec::<String>::new());
     }
 }
