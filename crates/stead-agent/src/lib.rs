@@ -62,7 +62,7 @@ pub use run::{
     BackgroundTaskPolicy, EntryListener, INTERRUPTED, Listener, RunOptions, Sessionless,
     SessionlessResult, TurnSetup,
 };
-pub use session::{RewindPoint, Session};
+pub use session::{PreparedInput, RewindPoint, Session};
 pub use session_models::NoModelReason;
 pub use stead_core::{
     AfterAnswer, ApprovalAnswer, ApprovalQuestion, ApprovalReply, Pinned, RunReport, WaitingTask,

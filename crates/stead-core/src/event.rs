@@ -368,7 +368,8 @@ impl EventKind {
             SessionChange::Agent { .. }
             | SessionChange::Ceiling(_)
             | SessionChange::Model { .. }
-            | SessionChange::Trust => None,
+            | SessionChange::Trust
+            | SessionChange::Title { .. } => None,
         }
     }
 }

@@ -200,6 +200,24 @@ fn fresh(prefix: &str) -> Arc<str> {
     format!("{prefix}{id}").into()
 }
 
+/// The characters of random ids: digits and lower-case letters, without `i`, `l`, `o` and `u`, which
+/// are easily misread.
+const ID_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+/// The number of random characters, of 5 bits each, in a session id.
+const RANDOM_ID_LENGTH: usize = 16;
+
+/// Returns a unique text: `prefix` and random characters. The random bits of a UUID v4 are all but
+/// six in the middle, so its two ends are used.
+fn random(prefix: &str) -> String {
+    let bits = uuid::Uuid::new_v4().as_u128();
+    let ends = (bits >> 88 << 40) | (bits & ((1 << 40) - 1));
+    let digits = (0..RANDOM_ID_LENGTH).map(|at| {
+        let digit = (ends >> (5 * at)) & 31;
+        char::from(ID_ALPHABET[digit as usize])
+    });
+    prefix.chars().chain(digits).collect()
+}
+
 impl AgentId {
     /// Returns the id of the default agent.
     pub fn main() -> Self {
@@ -213,9 +231,27 @@ impl SessionId {
         Self("outside".into())
     }
 
-    /// Returns a new session id; later ones sort after earlier ones.
+    /// Returns a new session id: random from its second character on, so that a few characters name
+    /// a session among the others of a person.
     pub fn fresh() -> Self {
-        Self(fresh("s"))
+        Self(random("s").into())
+    }
+
+    /// Returns whether the id has the form of those that Stead gives, now or in earlier versions, and
+    /// is not a name that a person chose.
+    pub fn is_generated(&self) -> bool {
+        let Some(rest) = self.0.strip_prefix('s') else {
+            return false;
+        };
+        let is_hex = rest
+            .bytes()
+            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+        let is_random = rest.bytes().all(|b| ID_ALPHABET.contains(&b));
+        match rest.len() {
+            RANDOM_ID_LENGTH => is_random,
+            32 => is_hex,
+            _ => false,
+        }
     }
 }
 
@@ -249,6 +285,7 @@ impl InputId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn an_id_refuses_whatever_could_change_a_path() {
@@ -274,11 +311,38 @@ mod tests {
     }
 
     #[test]
-    fn fresh_ids_are_valid_and_sorted() {
-        let a = SessionId::fresh();
-        let b = SessionId::fresh();
+    fn fresh_ids_are_valid_and_those_of_runs_are_sorted() {
+        let a = RunId::fresh();
+        let b = RunId::fresh();
         assert!(a < b);
-        assert_eq!(SessionId::new(a.as_str()), Ok(a));
+        assert_eq!(RunId::new(a.as_str()), Ok(a));
+    }
+
+    #[test]
+    fn a_few_characters_name_a_session_among_a_thousand() {
+        let ids: BTreeSet<String> = (0..1_000)
+            .map(|_| SessionId::fresh().as_str().to_owned())
+            .collect();
+        assert_eq!(ids.len(), 1_000);
+        assert!(ids.iter().all(|id| id.len() == 17));
+        let short: BTreeSet<&str> = ids.iter().map(|id| &id[..9]).collect();
+        assert_eq!(short.len(), 1_000);
+        for id in &ids {
+            assert!(SessionId::new(id).unwrap().is_generated(), "{id}");
+        }
+        for (id, generated) in [
+            ("s01a1eb154f3a7c21b8e9d0a1b2c3d4e5", true),
+            ("weekly", false),
+            ("s1", false),
+            ("summary-of-notes", false),
+            ("sabcdefghjkmnpqri", false),
+        ] {
+            assert_eq!(
+                SessionId::new(id).unwrap().is_generated(),
+                generated,
+                "{id}"
+            );
+        }
     }
 
     #[test]

@@ -40,6 +40,11 @@ pub enum SessionChange {
     },
     /// A person vouches for everything in the session so far: it is no longer tainted.
     Trust,
+    /// A person gives the session a title, by which it is listed and found.
+    Title {
+        /// The title.
+        to: String,
+    },
 }
 
 impl SessionChange {
@@ -205,7 +210,8 @@ impl Changes {
             | SessionChange::Mode { .. }
             | SessionChange::Ceiling(_)
             | SessionChange::Model { .. }
-            | SessionChange::Trust => None,
+            | SessionChange::Trust
+            | SessionChange::Title { .. } => None,
         };
         let known = self
             .recorded
@@ -229,7 +235,8 @@ impl Changes {
             | SessionChange::Mode { .. }
             | SessionChange::Ceiling(_)
             | SessionChange::Model { .. }
-            | SessionChange::Trust => None,
+            | SessionChange::Trust
+            | SessionChange::Title { .. } => None,
         });
         newest.unwrap_or_default()
     }
@@ -242,7 +249,8 @@ impl Changes {
             | SessionChange::Mode { .. }
             | SessionChange::Ceiling(_)
             | SessionChange::Model { .. }
-            | SessionChange::Trust => None,
+            | SessionChange::Trust
+            | SessionChange::Title { .. } => None,
         });
         newest.flatten()
     }
@@ -255,7 +263,8 @@ impl Changes {
             | SessionChange::Mode { .. }
             | SessionChange::Ceiling(_)
             | SessionChange::Model { .. }
-            | SessionChange::Trust => None,
+            | SessionChange::Trust
+            | SessionChange::Title { .. } => None,
         })
     }
 
@@ -267,7 +276,8 @@ impl Changes {
             | SessionChange::Agent { .. }
             | SessionChange::Ceiling(_)
             | SessionChange::Model { .. }
-            | SessionChange::Trust => None,
+            | SessionChange::Trust
+            | SessionChange::Title { .. } => None,
         })
     }
 
@@ -279,7 +289,8 @@ impl Changes {
             | SessionChange::Agent { .. }
             | SessionChange::Mode { .. }
             | SessionChange::Model { .. }
-            | SessionChange::Trust => None,
+            | SessionChange::Trust
+            | SessionChange::Title { .. } => None,
         })
     }
 }

@@ -271,6 +271,7 @@ pub fn recorded_taint(lines: &[JournalLine], upto: u64) -> TaintOrigins {
                 }
                 SessionChange::Ceiling(_)
                 | SessionChange::Trust
+                | SessionChange::Title { .. }
                 | SessionChange::Todos { .. }
                 | SessionChange::Plan { .. }
                 | SessionChange::Agent { .. }

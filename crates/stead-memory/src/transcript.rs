@@ -122,6 +122,7 @@ pub(crate) fn pieces(lines: &[JournalLine], after: u64, upto: u64) -> Vec<Transc
                     trust.tainted.push(seq);
                 }
                 SessionChange::Ceiling(_)
+                | SessionChange::Title { .. }
                 | SessionChange::Todos { .. }
                 | SessionChange::Plan { .. }
                 | SessionChange::Agent { .. }

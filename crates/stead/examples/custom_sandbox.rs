@@ -73,7 +73,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build()
         .await?;
     let mut session = agent.session(SessionId::fresh());
-    let input = session.input("Make a draft.").await;
+    let input = session.input("Make a draft.").await.blocks;
     let report = session.run(input, RunOptions::default()).await?;
     println!("{}", report.text);
     let kept = folder.path().join("draft.txt").exists();

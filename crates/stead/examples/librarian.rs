@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build()
         .await?;
     let mut session = agent.session(SessionId::fresh());
-    let input = session.input("Where is On Rivers?").await;
+    let input = session.input("Where is On Rivers?").await.blocks;
     let report = session.run(input, RunOptions::default()).await?;
     println!("{}", report.text);
     println!(

@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             ..Owner::default()
         };
         let mut session = agent.session_of(owner, SessionId::new("first")?);
-        let input = session.input("Keep a note.").await;
+        let input = session.input("Keep a note.").await.blocks;
         println!(
             "{name}: {}",
             session.run(input, RunOptions::default()).await?.text

@@ -30,7 +30,7 @@
 //!     .unwrap();
 //!
 //! let mut session = agent.session(SessionId::new("first").unwrap());
-//! let input = session.input("How many words are in `a b c`?").await;
+//! let input = session.input("How many words are in `a b c`?").await.blocks;
 //! let report = session.run(input, RunOptions::default()).await.unwrap();
 //! assert_eq!(report.text, "Three.");
 //! # });

@@ -202,7 +202,7 @@ fn slash_commands_show_and_change_the_session() {
     pty.send("/model nowhere:x\r");
     pty.wait_for("nowhere", DEADLINE);
     pty.send("/new\r");
-    pty.wait_for("new session s0", DEADLINE);
+    pty.wait_for("new session s", DEADLINE);
     pty.send("two\r");
     pty.wait_for("Answer.", DEADLINE);
     pty.wait_gone("step 1", DEADLINE);

@@ -58,7 +58,7 @@ const HOOK_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR
 ///     .unwrap();
 ///
 /// let mut session = agent.session(SessionId::new("first").unwrap());
-/// let input = session.input("Write hello to a.txt").await;
+/// let input = session.input("Write hello to a.txt").await.blocks;
 /// let report = session.run(input, RunOptions::default()).await.unwrap();
 /// assert_eq!(report.text, "Done.");
 /// assert_eq!(std::fs::read_to_string(folder.join("a.txt")).unwrap(), "hello");

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use std::sync::Arc;
 use stead_core::{Block, Entry, Media, SessionStart, fenced};
-use stead_vfs::{FileKind, ReadRange, VPath, Vfs};
+use stead_vfs::{FileKind, ReadRange, VPath, Vfs, VfsError};
 use stead_workspace::FeatureSwitch;
 
 /// How much of a text file is attached.
@@ -24,14 +24,26 @@ const IMAGES: [(&str, &str); 5] = [
     (".webp", "image/webp"),
 ];
 
+/// An input as the model gets it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PreparedInput {
+    /// The text as it was written, then the files that it names.
+    pub blocks: Vec<Block>,
+    /// Why files that the text seems to name were not attached, one sentence each.
+    pub not_attached: Vec<String>,
+}
+
 impl Session {
-    /// Returns an input as blocks, with the files it names as `@path`, unless the workspace switches
-    /// that off.
-    pub async fn input(&self, text: &str) -> Vec<Block> {
+    /// Returns an input with the files it names as `@path`, `@"path with spaces"` or
+    /// `@path\ with\ spaces`, unless the workspace switches that off.
+    pub async fn input(&self, text: &str) -> PreparedInput {
         let agent = self.agent();
         let disabled = &agent.workspace().config().disable;
         if !text.contains('@') || disabled.contains(FeatureSwitch::AtPaths) {
-            return vec![Block::text(text)];
+            return PreparedInput {
+                blocks: vec![Block::text(text)],
+                not_attached: Vec::new(),
+            };
         }
         // The rules hold for attached files as they do for files that tools read.
         let files = CallGate::new(agent).guarded_files(self.recorded_files().await);
@@ -55,39 +67,137 @@ impl Session {
     }
 }
 
-/// The input as blocks: first the text as it was written, then each file it names with `@path`.
-/// What is not a file of the workspace stays plain text.
-async fn attach(files: &dyn Vfs, input: &str) -> Vec<Block> {
+/// Returns the text as it was written, then each file it names. What is not a file of the workspace
+/// stays plain text; if it was quoted or looks like a path, a sentence says so.
+async fn attach(files: &dyn Vfs, input: &str) -> PreparedInput {
     let mut blocks = vec![Block::text(input)];
+    let mut not_attached = Vec::new();
     let mut attached: Vec<VPath> = Vec::new();
-    for word in input
-        .split_whitespace()
-        .filter_map(|word| word.strip_prefix('@'))
-    {
-        let Some((path, size)) = find_attachment(files, word).await else {
-            continue;
-        };
-        if !attached.contains(&path) {
-            blocks.push(attachment_block(files, &path, size).await);
-            attached.push(path);
+    for mention in mentions(input) {
+        match find_attachment(files, &mention).await {
+            Ok((path, size)) => {
+                if !attached.contains(&path) {
+                    blocks.push(attachment_block(files, &path, size).await);
+                    attached.push(path);
+                }
+            }
+            Err(reason) if mention.is_meant_as_path() => {
+                let name = mention.without_punctuation();
+                not_attached.push(format!("@{name} was not attached: {reason}"));
+            }
+            Err(_) => {}
         }
     }
-    blocks
+    PreparedInput {
+        blocks,
+        not_attached,
+    }
 }
 
-/// The file a word names, also with punctuation after it, and its size.
-async fn find_attachment(files: &dyn Vfs, word: &str) -> Option<(VPath, u64)> {
-    let bare = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '"', '\'']);
-    for text in [word, bare] {
-        let Ok(path) = VPath::parse(text) else {
+/// A word of the input that begins with `@`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mention {
+    /// The name after `@`, without quotes and escapes.
+    name: String,
+    /// Whether the name was quoted or had escaped characters, so that its end is certain.
+    delimited: bool,
+}
+
+impl Mention {
+    /// Whether the person surely meant a file: `@ann` may be a name, `@notes.md` and `@"a b"` are
+    /// not.
+    fn is_meant_as_path(&self) -> bool {
+        let name = self.without_punctuation();
+        let has_ending = name.trim_start_matches('.').contains('.') || name.starts_with('.');
+        self.delimited || (name.len() > 1 && (name.contains('/') || has_ending))
+    }
+
+    /// Returns the name without punctuation that may follow it in a sentence.
+    fn without_punctuation(&self) -> &str {
+        self.name
+            .trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '"', '\''])
+    }
+}
+
+/// Returns the words of a text that begin with `@`: up to white space, up to the closing quote after
+/// `@"` or `@'`, and beyond spaces after a backslash.
+fn mentions(text: &str) -> Vec<Mention> {
+    let mut found = Vec::new();
+    let mut before = None;
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        let begins_word = before.is_none_or(|c: char| c.is_whitespace() || "([{<".contains(c));
+        before = Some(c);
+        if c != '@' || !begins_word {
             continue;
-        };
-        match files.stat(&path).await {
-            Ok(stat) if stat.kind == FileKind::File => return Some((path, stat.size)),
-            Ok(_) | Err(_) => {}
+        }
+        let rest = &text[at + 1..];
+        let (mention, length) = quoted_mention(rest).unwrap_or_else(|| bare_mention(rest));
+        if !mention.name.is_empty() {
+            found.push(mention);
+        }
+        let next = at + 1 + length;
+        while chars.offset() < next {
+            before = chars.next().map(|(_, c)| c);
         }
     }
-    None
+    found
+}
+
+/// Returns the mention in quotes at the beginning of `text`, and its length.
+fn quoted_mention(text: &str) -> Option<(Mention, usize)> {
+    let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let name = text[1..].split(quote).next()?;
+    let is_closed = text[1 + name.len()..].starts_with(quote) && !name.contains('\n');
+    let mention = Mention {
+        name: name.to_owned(),
+        delimited: true,
+    };
+    is_closed.then_some((mention, name.len() + 2))
+}
+
+/// Returns the mention up to the first white space that no backslash precedes, and its length.
+fn bare_mention(text: &str) -> (Mention, usize) {
+    let mut name = String::new();
+    let mut delimited = false;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let escaped = chars.peek().copied().filter(|(_, next)| *next == ' ');
+        match (c, escaped) {
+            ('\\', Some((_, space))) => {
+                name.push(space);
+                delimited = true;
+                chars.next();
+            }
+            _ if c.is_whitespace() => return (Mention { name, delimited }, at),
+            _ => name.push(c),
+        }
+    }
+    (Mention { name, delimited }, text.len())
+}
+
+/// Returns the file that a mention names, also with punctuation after it, and its size.
+async fn find_attachment(files: &dyn Vfs, mention: &Mention) -> Result<(VPath, u64), String> {
+    let mut reason = "there is no such file".to_owned();
+    for text in [mention.name.as_str(), mention.without_punctuation()] {
+        let path = match VPath::parse(text) {
+            Ok(path) => path,
+            Err(error) => {
+                reason = error.to_string();
+                continue;
+            }
+        };
+        match files.stat(&path).await {
+            Ok(stat) if stat.kind == FileKind::File => return Ok((path, stat.size)),
+            Ok(stat) if stat.kind == FileKind::Directory => {
+                reason = "it is a folder; name a file in it".to_owned();
+            }
+            Ok(_) => reason = "it is no regular file of the workspace".to_owned(),
+            Err(VfsError::NotFound(_)) => {}
+            Err(error) => reason = error.to_string(),
+        }
+    }
+    Err(reason)
 }
 
 async fn attachment_block(files: &dyn Vfs, path: &VPath, size: u64) -> Block {
@@ -203,7 +313,49 @@ mod tests {
         ];
         for (input, mut want) in cases {
             want.insert(0, text(input));
-            assert_eq!(attach(&files, input).await, want, "{input:?}");
+            assert_eq!(attach(&files, input).await.blocks, want, "{input:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn names_with_spaces_are_attached_and_what_is_missing_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("my docs")).unwrap();
+        std::fs::write(dir.path().join("my docs/a b.md"), "x").unwrap();
+        let files = LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap();
+        let attached = [
+            r#"see @"my docs/a b.md"."#,
+            "see (@'my docs/a b.md')",
+            r"see @my\ docs/a\ b.md, please",
+        ];
+        for input in attached {
+            let prepared = attach(&files, input).await;
+            let want = Block::text("Attached file my docs/a b.md:\n```\nx\n```");
+            assert_eq!(prepared.blocks.get(1), Some(&want), "{input}");
+            assert_eq!(prepared.not_attached, Vec::<String>::new(), "{input}");
+        }
+        let told = [
+            (
+                "@nope.md, ok?",
+                "@nope.md was not attached: there is no such file",
+            ),
+            (
+                r#"@"my docs""#,
+                "@my docs was not attached: it is a folder; name a file in it",
+            ),
+            (
+                "@../x.md",
+                "@../x.md was not attached: the path \"../x.md\" leaves the workspace",
+            ),
+        ];
+        for (input, note) in told {
+            let prepared = attach(&files, input).await;
+            assert_eq!(prepared.blocks, [Block::text(input)], "{input}");
+            assert_eq!(prepared.not_attached, [note], "{input}");
+        }
+        for silent in ["ask @ann or a@b.md", "@", "@~ @... @\"open", "@ann."] {
+            let prepared = attach(&files, silent).await;
+            assert_eq!(prepared.not_attached, Vec::<String>::new(), "{silent}");
         }
     }
 
@@ -212,7 +364,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("long"), format!("x{}", "é".repeat(40_000))).unwrap();
         let files = LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap();
-        let blocks = attach(&files, "@long").await;
+        let blocks = attach(&files, "@long").await.blocks;
         let Some(Block::Text { text }) = blocks.get(1) else {
             panic!("{blocks:?}")
         };

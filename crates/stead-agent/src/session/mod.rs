@@ -10,6 +10,7 @@ mod acting_agent;
 mod files;
 mod fold;
 mod input;
+pub use input::PreparedInput;
 mod permissions;
 mod rewind;
 mod settings;

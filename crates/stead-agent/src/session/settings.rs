@@ -55,6 +55,21 @@ impl Session {
         Ok((!recorded?.is_empty()).then_some(origins))
     }
 
+    /// Gives the session a title, by which it is listed and found. `by` is the person who says so.
+    pub async fn set_title(
+        &mut self,
+        title: String,
+        by: impl Into<String>,
+        wait: LockWait,
+    ) -> Result<(), AgentError> {
+        let change = SessionChange::Title { to: title };
+        let by = by.into();
+        let mut writer = SessionWriter::open(self, wait, IfMissing::Fail).await?;
+        let recorded = writer.record_settings(vec![SetEntry { change, by }]).await;
+        writer.close().await;
+        recorded.map(drop)
+    }
+
     /// Refuses settings that name an agent which does not exist or cannot act by itself.
     pub(crate) async fn check_settings(&self, settings: &[SetEntry]) -> Result<(), AgentError> {
         self.agents
@@ -83,6 +98,7 @@ pub(super) fn effective_changes(session: &Session, settings: Vec<SetEntry>) -> V
         SessionChange::Ceiling(ceiling) => Some(ceiling) != state.ceiling(),
         SessionChange::Model { to } => Some(to) != state.session_model.as_ref(),
         SessionChange::Trust => state.tainted.is_some(),
+        SessionChange::Title { to } => *to != state.title,
     };
     settings.into_iter().filter(is_new).collect()
 }

@@ -60,7 +60,8 @@ impl DelegationBounds {
                 | SessionChange::Agent { .. }
                 | SessionChange::Ceiling(_)
                 | SessionChange::Model { .. }
-                | SessionChange::Trust => {}
+                | SessionChange::Trust
+                | SessionChange::Title { .. } => {}
             }
         }
         self

@@ -445,9 +445,9 @@ fn who_works_apart_sees_everything_and_changes_nothing_of_it() {
             Block::text("@notes.txt"),
             Block::text("Attached file notes.txt:\n```\nnew\n```"),
         ];
-        assert_eq!(child.input("@notes.txt").await, attached);
+        assert_eq!(child.input("@notes.txt").await.blocks, attached);
         child.load().await.unwrap();
-        assert_eq!(child.input("@notes.txt").await, attached);
+        assert_eq!(child.input("@notes.txt").await.blocks, attached);
     });
 }
 

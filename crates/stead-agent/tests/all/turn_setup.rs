@@ -204,7 +204,12 @@ fn without_at_paths_nothing_is_attached() {
             put(dir.path(), "agent.yaml", settings);
             let agent = scripted(dir.path()).await;
             assert_eq!(
-                agent.session(session("s")).input("see @a.txt").await.len(),
+                agent
+                    .session(session("s"))
+                    .input("see @a.txt")
+                    .await
+                    .blocks
+                    .len(),
                 blocks,
                 "{settings}"
             );

@@ -278,8 +278,12 @@ impl SessionState {
                 self.tainted = self.taint.first();
                 return;
             }
-            // Only a person can vouch for what a session has taken in.
-            (SessionChange::Trust, ChangeAuthor::Call) => return,
+            (SessionChange::Title { to }, ChangeAuthor::Person) => {
+                self.title.clone_from(to);
+                return;
+            }
+            // Only a person can vouch for what a session has taken in, and name it.
+            (SessionChange::Trust | SessionChange::Title { .. }, ChangeAuthor::Call) => return,
             (
                 SessionChange::Todos { .. }
                 | SessionChange::Plan { .. }

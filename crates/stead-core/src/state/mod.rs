@@ -121,7 +121,7 @@ pub struct SessionState {
     /// The total amount that people added to its budgets.
     #[serde(default, skip_serializing_if = "SpendAmount::is_zero")]
     pub raised: SpendAmount,
-    /// The beginning of the first input, for listings.
+    /// The title for listings: the one that a person gave, or the beginning of the first input.
     pub title: String,
     /// The model that gave the last answer.
     pub model: Option<String>,

@@ -221,7 +221,7 @@ pub enum LockWait {
 pub struct SessionSummary {
     /// The session.
     pub id: SessionId,
-    /// The beginning of the first input.
+    /// The title that a person gave, or the beginning of the first input.
     pub title: String,
     /// The parent session, if this is a subagent's session.
     #[serde(default, skip_serializing_if = "Option::is_none")]

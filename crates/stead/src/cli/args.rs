@@ -13,6 +13,7 @@ pub(crate) use trust::{AuthArgs, AuthCommand, TrustArgs, TrustCommand, TrustDirA
 pub(crate) use workspace::{CopyArgs, WorkspaceArgs, WorkspaceCommand};
 
 use super::approvals::args::ApprovalsArgs;
+use super::choose_session::SessionFlags;
 use super::memory::args::MemoryArgs;
 use super::trust::UntrustedFolder;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -256,19 +257,21 @@ pub(crate) struct InitArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   stead run \"What is in this folder?\"
+  cat app.log | stead run \"Why did it stop?\"      what is piped in is attached
+  stead run -c \"Go on\"                            continue the newest session
   echo \"Summarise\" | stead run -s weekly --output json
   stead run -s weekly --resume --approve all
   stead run -s weekly --agent build \"Go on\"       switch to another agent; the session keeps it
   stead run --plan \"Tidy up the notes\"            look and plan first; nothing is changed until you agree
   stead run -s weekly --resume --raise 0.50       resume after a budget was used up")]
 pub(crate) struct RunArgs {
-    /// The input; `-` or nothing reads standard input. `@path` attaches a file of the workspace
+    /// The input; without it, or with `-`, standard input is the input. What is piped in beside an
+    /// input is attached to it. `@path` and `@"path with spaces"` attach files of the workspace
     pub(crate) input: Option<String>,
-    /// The session to continue, or the name of a new one
-    #[arg(short, long, value_name = "ID")]
-    pub(crate) session: Option<String>,
-    /// Resume the session without new input
-    #[arg(long, requires = "session", conflicts_with = "input")]
+    #[command(flatten)]
+    pub(crate) session: SessionFlags,
+    /// Resume the session without new input [without -s: the newest session with an open run]
+    #[arg(long, conflicts_with = "input")]
     pub(crate) resume: bool,
     /// Start in plan mode: only reading is allowed until you agree to a plan
     #[arg(long, conflicts_with = "resume")]
@@ -355,9 +358,8 @@ pub(crate) enum ApproveMode {
 Exit codes: 0 when left at an idle prompt, 130 when left during a run or by a signal"
 )]
 pub(crate) struct ChatArgs {
-    /// The session to continue, or the name of a new one
-    #[arg(short, long, value_name = "ID")]
-    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) session: SessionFlags,
     #[command(flatten)]
     pub(crate) turn: RunFlags,
 }

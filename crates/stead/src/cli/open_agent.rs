@@ -254,14 +254,5 @@ pub(crate) fn no_model_message() -> String {
     lines.join("\n")
 }
 
-/// Returns the session that a flag names, or a new one.
-pub(crate) fn session_id(flag: Option<&str>) -> Result<SessionId, CliError> {
-    match flag {
-        Some(text) => SessionId::new(text)
-            .map_err(|error| CliError::usage(format!("session {text:?}: {error}"))),
-        None => Ok(SessionId::fresh()),
-    }
-}
-
 #[cfg(test)]
 mod tests;

@@ -3,15 +3,16 @@
 //! Effects: the terminal, the store (writes), the journal (appends), tools, the model, processes.
 
 use super::args::{GlobalArgs, RunArgs};
+use super::choose_session::newest_session;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::background;
-use super::open_agent::{open_agent, refuse_wider_mode, session_id, with_session_agent};
+use super::open_agent::{open_agent, refuse_wider_mode, with_session_agent};
 use super::passed_over::warn_passed_over;
 use super::print::errln;
+use super::read_input::RunInput;
 use super::run_client::RunClient;
 use super::sessions_elsewhere::look_for_hidden_sessions;
-use std::io::Read;
 use std::process::ExitCode;
 use stead::core::{
     Command, InputCommand, Origin, Pinned, RunOutcome, RunReport, SessionId, SetEntry,
@@ -32,9 +33,8 @@ pub(crate) async fn run(
     let input = if args.resume {
         None
     } else {
-        Some(read_input(env, args.input.as_deref())?)
+        Some(RunInput::read(env, args.input.as_deref())?)
     };
-    let id = session_id(args.session.as_deref())?;
     let mut common = common
         .with_model(args.turn.model.as_ref())
         .with_agent(args.turn.agent.as_ref());
@@ -42,14 +42,22 @@ pub(crate) async fn run(
         common = with_session_agent(common, env).await?;
     }
     let common = &common;
-    let model_use = match args.session {
-        Some(_) => ModelUse::UnlessRecorded,
-        None => ModelUse::Required,
+    let may_continue = args.resume || args.session.may_continue();
+    let model_use = if may_continue {
+        ModelUse::UnlessRecorded
+    } else {
+        ModelUse::Required
     };
     let agent = open_agent(common, env, model_use).await?;
     refuse_wider_mode(&agent, args.turn.mode)?;
     warn_passed_over(&agent);
-    look_for_hidden_sessions(common, env, &agent, args.session.as_deref().map(|_| &id)).await?;
+    let id = if args.resume && !args.session.may_continue() {
+        let open = newest_session(&agent, |one| one.runs > 0 && one.outcome.is_none()).await?;
+        open.ok_or_else(|| CliError::usage("no session has an open run to resume"))?
+    } else {
+        args.session.choose(&agent).await?
+    };
+    look_for_hidden_sessions(common, env, &agent, may_continue.then_some(&id)).await?;
     let mut changes = args.turn.session_changes();
     if args.plan {
         changes.push(SetEntry {
@@ -59,16 +67,24 @@ pub(crate) async fn run(
     }
     let answers = args.turn.approve.answers();
     let command = match input {
-        Some(text) => Command::Input(InputCommand {
-            origin: Origin {
-                via: Some("run".to_owned()),
-                ..Origin::default()
-            },
-            answers,
-            changes,
-            pinned: if args.pin { Pinned::Yes } else { Pinned::No },
-            ..InputCommand::new(agent.session(id.clone()).input(&text).await)
-        }),
+        Some(RunInput { prompt, attachment }) => {
+            let prepared = agent.session(id.clone()).input(&prompt).await;
+            for reason in prepared.not_attached {
+                errln!("{reason}");
+            }
+            let mut blocks = prepared.blocks;
+            blocks.extend(attachment);
+            Command::Input(InputCommand {
+                origin: Origin {
+                    via: Some("run".to_owned()),
+                    ..Origin::default()
+                },
+                answers,
+                changes,
+                pinned: if args.pin { Pinned::Yes } else { Pinned::No },
+                ..InputCommand::new(blocks)
+            })
+        }
         None => Command::Resume {
             raise: args.raise.unwrap_or_default(),
             answers,
@@ -116,26 +132,6 @@ pub(crate) fn exit_code(report: &RunReport) -> ExitCode {
         RunOutcome::StepLimit | RunOutcome::Budget | RunOutcome::TimedOut => 4,
         RunOutcome::Cancelled => 130,
     })
-}
-
-fn read_input(env: &ProcessEnv, argument: Option<&str>) -> Result<String, CliError> {
-    let text = match argument {
-        Some("-") | None if env.stdin_is_terminal => {
-            return Err(CliError::usage(
-                "the input is missing: stead run \"…\", or pipe it in",
-            ));
-        }
-        Some("-") | None => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text)?;
-            text
-        }
-        Some(text) => text.to_owned(),
-    };
-    if text.trim().is_empty() {
-        return Err(CliError::usage("the input is empty"));
-    }
-    Ok(text)
 }
 
 /// Returns the message after a run that did not complete, with the command that resumes it.

@@ -4,10 +4,11 @@
 
 use super::approvals::answerer;
 use super::args::{ExportFormat, GlobalArgs, OutputFormat, SearchBounds, SessionsCommand};
+use super::choose_session::{find_session, new_session_id};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::{lookup_error, show_found as show_hits};
-use super::open_agent::{open_agent, session_id};
+use super::open_agent::open_agent;
 use super::print::{out_json, outln, to_json};
 use super::render::{Renderer, tokens_line};
 use super::sessions_elsewhere::look_for_hidden_sessions;
@@ -60,7 +61,7 @@ pub(crate) async fn sessions(
         SessionsCommand::Search { text, bounds } => search(&agent, style, &text, &bounds).await,
         SessionsCommand::Fork { id, before, to } => {
             let mut session = agent.session(find_session(&agent, &id).await?);
-            let fork = session.fork(session_id(to.as_deref())?, before).await?;
+            let fork = session.fork(new_session_id(to.as_deref())?, before).await?;
             agent.sessions().flush().await;
             outln!("{}", fork.id());
             Ok(ExitCode::SUCCESS)
@@ -123,6 +124,18 @@ pub(crate) async fn sessions(
             );
             Ok(ExitCode::SUCCESS)
         }
+        SessionsCommand::Name { id, title } => {
+            let mut session = agent.session(find_session(&agent, &id).await?);
+            let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+            if title.is_empty() {
+                return Err(CliError::usage("the title is empty"));
+            }
+            let by = answerer(common, env, None);
+            session.set_title(title.clone(), by, LockWait::No).await?;
+            agent.sessions().flush().await;
+            outln!("{} is named {title:?}", session.id());
+            Ok(ExitCode::SUCCESS)
+        }
         SessionsCommand::Trust { id, by, json } => {
             let by = answerer(common, env, by.as_ref());
             trust(&agent, &id, by, json).await
@@ -171,25 +184,6 @@ async fn read_lines(agent: &Arc<Agent>, id: &str) -> Result<Vec<JournalLine>, Cl
         .sessions()
         .read(&find_session(agent, id).await?)
         .await?)
-}
-
-/// Returns the session with the id `text`, or with a unique id that starts with it.
-pub(crate) async fn find_session(agent: &Arc<Agent>, text: &str) -> Result<SessionId, CliError> {
-    let exact = session_id(Some(text))?;
-    if let Ok(Some(_)) = agent.sessions().tail(&exact).await {
-        return Ok(exact);
-    }
-    let list = agent.sessions().list_all().await?;
-    let mut begin: Vec<SessionId> = list
-        .into_iter()
-        .map(|s| s.id)
-        .filter(|id| id.as_str().starts_with(text))
-        .collect();
-    if begin.len() == 1 && !begin.contains(&exact) {
-        Ok(begin.remove(0))
-    } else {
-        Ok(exact)
-    }
 }
 
 /// The filter of a listing.

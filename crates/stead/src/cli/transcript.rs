@@ -466,6 +466,7 @@ fn change_text(change: &SessionChange) -> String {
         SessionChange::Mode { to } => format!("the permission mode to {to}"),
         SessionChange::Model { to } => format!("the model to {}", to.name),
         SessionChange::Trust => "the session so far as trusted".to_owned(),
+        SessionChange::Title { to } => format!("the title to {to:?}"),
         SessionChange::Ceiling(PermissionCeiling {
             modes,
             planning,

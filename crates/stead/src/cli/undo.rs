@@ -3,8 +3,8 @@
 //! Effects: the terminal, workspace files (writes), the store (writes).
 
 use super::approvals::colour_diff;
+use super::choose_session::find_session;
 use super::error::CliError;
-use super::open_agent::session_id;
 use super::print::{out_json, outln};
 use super::style::Style;
 use serde_json::json;
@@ -99,10 +99,10 @@ fn refuse_obstacles(obstacles: &[UndoObstacle]) -> Result<(), CliError> {
 }
 
 async fn find_run(agent: &Arc<Agent>, wanted: &UndoRequest<'_>) -> Result<RunKey, CliError> {
-    let session = wanted
-        .session
-        .map(|text| session_id(Some(text)))
-        .transpose()?;
+    let session = match wanted.session {
+        Some(text) => Some(find_session(agent, text).await?),
+        None => None,
+    };
     let undo = agent.undo(
         agent.owner(),
         session.as_ref().unwrap_or(&SessionId::sessionless()),

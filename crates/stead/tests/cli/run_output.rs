@@ -31,7 +31,7 @@ fn the_exit_code_says_how_a_run_ended() {
             vec!["run", "-m", &script, "-s", "nope", "--resume"],
             "there is no session nope",
         ),
-        (vec!["run", "--resume"], "--session"),
+        (vec!["run", "--resume"], "no session has an open run"),
         (vec!["run", "--no-such-flag"], "--no-such-flag"),
         (vec!["sessions", "show", "nope"], "there is no session nope"),
         (vec!["-C", "nowhere", "run", "go"], "is not a folder"),
@@ -210,4 +210,61 @@ fn the_demo_needs_neither_key_nor_network() {
         "{shown:?}"
     );
     folder.run(&["-C", "demo", "check"]).exits(0);
+}
+
+/// The body of the last request.
+fn body(server: &FakeModel) -> String {
+    String::from_utf8(server.last_request().body.to_vec()).unwrap()
+}
+
+#[test]
+fn what_is_piped_in_beside_an_input_is_attached_to_it() {
+    let folder = Folder::new();
+    let server = FakeModel::start(vec![reply().text("ok"); 3]);
+    let run = |stdin: &[u8], args: &[&str]| {
+        let mut all = vec!["run", "-m", "openai:x"];
+        all.extend(args);
+        let mut command = folder.command(&all);
+        pointed(&mut command, &server).write_stdin(stdin.to_vec());
+        done(&mut command)
+    };
+    run(b"line one\nline two @nope.md\n", &["Summarise"]).exits(0);
+    let request = body(&server);
+    assert!(
+        request.contains(r"Summarise")
+            && request.contains(r"Standard input:\n```\nline one\nline two @nope.md\n```"),
+        "{request}"
+    );
+    // An empty pipe adds nothing, and bytes that are no text are refused with their place.
+    run(b"", &["Only this"]).exits(0);
+    let request = body(&server);
+    assert!(!request.contains("Standard input"), "{request}");
+    let refused = run(b"ab\xffc", &["Summarise"]).exits(2);
+    assert!(refused.err.contains("byte 2 is 0xff"), "{refused:?}");
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn a_path_that_cannot_be_attached_is_told() {
+    let folder = Folder::new();
+    folder.put("with space.md", "the content\n");
+    let server = FakeModel::start(vec![reply().text("ok"); 2]);
+    let told = folder
+        .run_with(
+            &server,
+            &[
+                "run",
+                "-m",
+                "openai:x",
+                "see @\"with space.md\" and @nope.md",
+            ],
+        )
+        .exits(0);
+    assert!(
+        told.err
+            .contains("@nope.md was not attached: there is no such file"),
+        "{told:?}"
+    );
+    let request = body(&server);
+    assert!(request.contains("the content"), "{request}");
 }

@@ -98,6 +98,7 @@ fn run_prints_the_answer_and_what_was_done() {
     --- stdout
     Wrote it.
     --- stderr
+    new session shopping
     ✓ write_file list.txt [N] ms
     ");
     assert_snapshot!(screen(&folder, &["sessions", "list"]), @r"
@@ -167,6 +168,7 @@ fn a_parked_run_says_how_to_answer() {
     --- stdout
 
     --- stderr
+    new session shopping
     asks: write_file list.txt (approvals: write_file: true)
     --- /dev/null
     +++ b/list.txt

@@ -510,3 +510,77 @@ fn a_person_vouches_for_a_session_and_the_question_names_where_its_content_comes
     assert!(shown.contains("the session so far as trusted"), "{shown}");
     folder.run(&["sessions", "trust", "none"]).exits(2);
 }
+
+#[test]
+fn a_session_is_continued_by_the_beginning_of_its_id_its_title_or_as_the_newest() {
+    let folder = Folder::new();
+    let server = FakeModel::start(vec![reply().text("ok"); 9]);
+    let run = |args: &[&str]| {
+        let mut all = vec!["run", "-m", "openai:x"];
+        all.extend(args);
+        folder.run_with(&server, &all)
+    };
+    let ids = || -> Vec<String> {
+        let listed = folder.run(&["sessions", "list", "--json"]).exits(0).json();
+        let ids = listed.as_array().unwrap().iter();
+        ids.map(|one| one["id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let empty = run(&["-c", "one"]).exits(2);
+    assert!(empty.err.contains("no session to continue"), "{empty:?}");
+    run(&["one"]).exits(0);
+    let first = ids()[0].clone();
+    run(&["two"]).exits(0);
+    let second = ids()[0].clone();
+    assert_eq!(first.len(), 17);
+
+    // The newest one is continued, and the beginning of an id never begins another.
+    run(&["-c", "three"]).exits(0);
+    assert_eq!(ids(), [second.clone(), first.clone()]);
+    let told = run(&["-s", &first[..6], "four"]).exits(0);
+    assert!(
+        told.err.contains(&format!("session {first} · one")),
+        "{told:?}"
+    );
+    assert_eq!(ids(), [first.clone(), second.clone()]);
+    // A name that no session has begins one, and says so.
+    let named = run(&["-s", "s", "five"]).exits(0);
+    assert!(named.err.contains("new session s\n"), "{named:?}");
+    assert_eq!(ids()[0], "s");
+
+    folder
+        .run(&["sessions", "name", &second, "Move to PostgreSQL"])
+        .exits(0);
+    run(&["-s", "Move to PostgreSQL", "six"]).exits(0);
+    assert_eq!(ids()[0], second);
+    let shown = folder
+        .run(&["sessions", "show", "Move to PostgreSQL"])
+        .exits(0);
+    assert!(shown.out.contains("six"), "{shown:?}");
+    folder
+        .run(&["sessions", "name", &first, "Move to PostgreSQL"])
+        .exits(0);
+    let both = run(&["-s", "Move to PostgreSQL", "seven"]).exits(2);
+    assert!(
+        both.err.contains(&first) && both.err.contains(&second),
+        "{both:?}"
+    );
+}
+
+#[test]
+fn an_open_run_is_resumed_without_the_name_of_its_session() {
+    let folder = Folder::new();
+    folder.put("agent.yaml", "approvals: {write_file: true}\n");
+    let server = FakeModel::start(vec![
+        reply().call("write_file", json!({"file_path": "a.txt", "content": "a"})),
+        reply().text("written"),
+    ]);
+    folder
+        .run_with(&server, &["run", "-m", "openai:x", "go"])
+        .exits(3);
+    let resumed = folder
+        .run_with(&server, &["run", "--resume", "--approve", "all"])
+        .exits(0);
+    assert_eq!(resumed.out, "written\n");
+    assert!(folder.has("a.txt"));
+}

@@ -8,11 +8,11 @@ mod show;
 mod terminal_questions;
 
 use super::args::{ApproveMode, GlobalArgs};
+use super::choose_session::find_session;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::open_agent::open_agent;
 use super::print::{outln, to_json};
-use super::sessions::find_session;
 use super::style::Style;
 use args::{AgentScopeArgs, ApprovalsCommand, SessionScopeArgs};
 pub(crate) use show::{colour_diff, waiting_summary};

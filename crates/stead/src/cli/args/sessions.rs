@@ -82,6 +82,16 @@ pub(crate) enum SessionsCommand {
         #[command(flatten)]
         bounds: SearchBounds,
     },
+    /// Give a session a title, by which it is listed and found
+    #[command(after_help = "Examples:
+  stead sessions name s7k3 \"Move to PostgreSQL\"
+  stead run -s \"Move to PostgreSQL\" \"Go on\"")]
+    Name {
+        /// The session
+        id: String,
+        /// The title
+        title: String,
+    },
     /// Copy a session into a new one, whole or up to an input
     #[command(after_help = "Examples:
   stead sessions show weekly                        the inputs are numbered
@@ -220,7 +230,8 @@ impl SessionsCommand {
             | Self::Search { .. }
             | Self::Replay { .. }
             | Self::Export { .. } => true,
-            Self::Fork { .. }
+            Self::Name { .. }
+            | Self::Fork { .. }
             | Self::Rewind { .. }
             | Self::Compact { .. }
             | Self::Pin { .. }

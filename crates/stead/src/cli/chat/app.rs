@@ -15,10 +15,11 @@ use super::transcript::Tone;
 use super::view::{ChatView, Colours};
 use crate::cli::approvals::answerer;
 use crate::cli::args::{ApproveMode, ChatArgs, GlobalArgs};
+use crate::cli::choose_session::find_session;
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::memory::background;
-use crate::cli::open_agent::{open_agent, refuse_wider_mode, session_id, with_session_agent};
+use crate::cli::open_agent::{open_agent, refuse_wider_mode, with_session_agent};
 use crate::cli::passed_over::passed_over;
 use crate::cli::print::{errln, outln};
 use crate::cli::run_client::AGENT;
@@ -94,14 +95,15 @@ impl<'a> App<'a> {
             Some(_) => with_session_agent(common.clone(), env).await?,
             None => common.clone(),
         };
-        let model_use = match args.session {
-            Some(_) => ModelUse::UnlessRecorded,
-            None => ModelUse::Required,
+        let model_use = if args.session.may_continue() {
+            ModelUse::UnlessRecorded
+        } else {
+            ModelUse::Required
         };
         let agent = open_agent(common, env, model_use).await?;
         refuse_wider_mode(&agent, args.turn.mode)?;
-        let id = session_id(args.session.as_deref())?;
-        let named = args.session.as_deref().map(|_| &id);
+        let id = args.session.choose(&agent).await?;
+        let named = args.session.may_continue().then_some(&id);
         look_for_hidden_sessions(common, env, &agent, named).await?;
         let view = load_session(&agent, id).await?;
         if view.state().session.is_none() {
@@ -309,7 +311,7 @@ impl<'a> App<'a> {
             ChatCommand::Model(Some(name)) => self.change_model(name).await?,
             ChatCommand::Sessions(None) => self.list_sessions().await?,
             ChatCommand::Sessions(Some(id)) => {
-                let id = session_id(Some(&id))?;
+                let id = find_session(&self.agent, &id).await?;
                 let mut session = self.agent.session(id);
                 session.load().await?;
                 self.switch_session(session).await?;

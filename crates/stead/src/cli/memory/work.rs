@@ -4,8 +4,8 @@
 
 use super::args::JsonArgs;
 use super::print_json_if_asked;
+use crate::cli::choose_session::find_session;
 use crate::cli::error::CliError;
-use crate::cli::open_agent::session_id;
 use crate::cli::print::{errln, outln};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,7 +19,10 @@ pub(super) async fn flush(
     form: JsonArgs,
 ) -> Result<ExitCode, CliError> {
     let listed = agent.sessions().list_all().await?;
-    let wanted = session.map(|id| session_id(Some(id))).transpose()?;
+    let wanted = match session {
+        Some(text) => Some(find_session(agent, text).await?),
+        None => None,
+    };
     if let Some(id) = &wanted
         && !listed.iter().any(|summary| summary.id == *id)
     {

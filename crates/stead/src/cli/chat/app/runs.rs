@@ -80,13 +80,17 @@ impl App<'_> {
             ChatPhase::Running(_) if self.runs_here() => Vec::new(),
             ChatPhase::Running(_) | ChatPhase::Idle => std::mem::take(&mut self.session_changes),
         };
+        let prepared = self.view.input(text).await;
+        for reason in prepared.not_attached {
+            self.chat.note(Tone::Warning, reason);
+        }
         Command::Input(InputCommand {
             origin: Origin {
                 via: Some(VIA_CHAT.to_owned()),
                 ..Origin::default()
             },
             changes,
-            ..InputCommand::new(self.view.input(text).await)
+            ..InputCommand::new(prepared.blocks)
         })
     }
 
