@@ -84,7 +84,7 @@ impl ToolCaller<'_, '_> {
         let session = self.journal.session();
         let gate = CallGate::new(session.agent());
         let tools = self.conversation.callable_tools(session.state());
-        let files = &*self.files.session;
+        let files = &*self.files.unguarded;
         let context = session.gate_context();
         let prepared = match tools.prepare_for_gate(&call.name, call.args.clone()) {
             Ok(prepared) => prepared,
@@ -206,8 +206,8 @@ impl CallGate<'_> {
                 None => None,
             },
             taint: context.taint.clone(),
-            sandbox: self.isolation(),
-            project: self
+            isolation: self.isolation(),
+            changed_project: self
                 .parts
                 .place
                 .project_access()

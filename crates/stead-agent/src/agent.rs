@@ -32,7 +32,7 @@ pub struct Agent {
     pub(crate) parts: Arc<AgentParts>,
     pub(crate) gate: GateRules,
     pub(crate) features: Vec<Box<dyn Feature>>,
-    /// The tools of every turn: those of the features, and those the agent was given.
+    /// The tools of the program and of the client; the features add theirs for each turn.
     pub(crate) tools: Registry,
     pub(crate) hooks: Arc<Hooks>,
     pub(crate) model_limits: ModelLimits,

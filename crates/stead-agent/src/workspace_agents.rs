@@ -1,6 +1,7 @@
 //! The agents that a workspace defines besides its own, and their roles.
 //!
-//! Effects: in-process state, workspace files (reads), tools, the model, what it is given.
+//! Effects: in-process state, randomness, workspace files (reads), tools, the model, what it is
+//! given.
 
 use crate::subagents::{TaskIdentity, child_files};
 use crate::{Agent, AgentError, AgentParts, Delegate, HookTask, Hooks, RunOptions, Session};

@@ -31,14 +31,15 @@ pub struct CallFacts {
     pub file_verdict: Option<Verdict>,
     /// The paths that the arguments name.
     pub named_paths: Vec<String>,
-    /// The resolved paths of everything that the call touches.
+    /// The resolved paths of everything that the call touches. Empty if neither grants nor approvals
+    /// look at paths.
     pub resolved_paths: Vec<VPath>,
     /// The facts about the command, if the call runs one.
     pub command: Option<CommandFacts>,
     /// The access to the attached project, if the call would change something in it.
-    pub project: Option<ProjectAccess>,
+    pub changed_project: Option<ProjectAccess>,
     /// The walls that commands of the agent run behind.
-    pub sandbox: Isolation,
+    pub isolation: Isolation,
     /// What the session has taken in, if it is tainted.
     pub taint: Option<SessionTaint>,
     /// The prompt source that the call would change, as the call names it. It is looked for only if
@@ -110,8 +111,8 @@ impl CallFacts {
             named_paths: Vec::new(),
             resolved_paths: Vec::new(),
             command: None,
-            project: None,
-            sandbox: Isolation::NONE,
+            changed_project: None,
+            isolation: Isolation::NONE,
             taint: None,
             prompt_source: None,
             always_asks: None,

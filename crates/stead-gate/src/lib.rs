@@ -85,11 +85,11 @@ enum CallAction {
 pub fn judge(rules: &GateRules, permissions: &SessionPermissions, call: &CallFacts) -> Verdict {
     let sinks = taint::sinks(call);
     let tainted = taint::verdicts(call, &sinks);
-    let flagged = call
+    let by_tool = call
         .always_asks
         .as_ref()
         .map(|why| Verdict::ask(RuleId::new(RuleSource::Tool, &call.tool), why));
-    let can_be_granted = flagged.is_none() && sinks.iter().all(TaintSink::can_be_granted);
+    let can_be_granted = by_tool.is_none() && sinks.iter().all(TaintSink::can_be_granted);
     let ruled = [
         permissions
             .ceiling
@@ -108,7 +108,7 @@ pub fn judge(rules: &GateRules, permissions: &SessionPermissions, call: &CallFac
             .map(|why| Verdict::deny(RuleId::new(RuleSource::Profile, &call.tool), why)),
         call.file_verdict.clone(),
         call.command.as_ref().and_then(CommandFacts::rule_verdict),
-        call.project.and_then(project_verdict),
+        call.changed_project.and_then(project_verdict),
         approval_verdict(rules, call),
     ];
     let modes =
@@ -121,8 +121,8 @@ pub fn judge(rules: &GateRules, permissions: &SessionPermissions, call: &CallFac
         .flat_map(|verdict| verdict.rules.iter().cloned())
         .collect();
     let by_mode = modes().map(|mode| Some(mode_verdict(mode, call)));
-    let flagged = tainted.into_iter().map(Some).chain([flagged]);
-    let verdict = strictest(ruled.into_iter().chain(flagged).chain(by_mode).flatten());
+    let raised = tainted.into_iter().map(Some).chain([by_tool]);
+    let verdict = strictest(ruled.into_iter().chain(raised).chain(by_mode).flatten());
     if verdict.kind != VerdictKind::Ask {
         return verdict;
     }
@@ -202,7 +202,7 @@ fn call_action(call: &CallFacts) -> CallAction {
             CallAction::Command(command.read_only)
         };
     }
-    match (call.effect, call.project) {
+    match (call.effect, call.changed_project) {
         (ToolEffect::Executes, _) => CallAction::Command(ReadOnlyStatus::Unknown),
         (ToolEffect::Network, _) => CallAction::Network,
         (

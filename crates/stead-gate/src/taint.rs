@@ -91,7 +91,7 @@ pub(super) fn sinks(call: &CallFacts) -> Vec<TaintSink<'_>> {
         .command
         .as_ref()
         .is_some_and(|command| command.network && !command.isolation.network.is_blocked());
-    let leaves_sandbox = runs_command && isolation.is_none() && !call.sandbox.is_none();
+    let leaves_sandbox = runs_command && isolation.is_none() && !call.isolation.is_none();
     let is_network = call.effect == ToolEffect::Network && !is_server;
     [
         call.prompt_source.as_deref().map(TaintSink::PromptSource),

@@ -1,6 +1,7 @@
 //! Answers to questions of a parked run.
 //!
-//! Effects: the store (writes), the journal (appends).
+//! Effects: the clock, workspace files (writes), the store (writes), the journal (appends), hooks,
+//! tools, the model.
 
 use crate::actor::SessionActor;
 use crate::error::is_locked;

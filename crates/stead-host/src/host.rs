@@ -1,6 +1,7 @@
 //! The host: the agents of this process, and the actors of their sessions.
 //!
-//! Effects: in-process state, the store (writes), the journal (appends), hooks, tools, the model.
+//! Effects: in-process state, the clock, the store (writes), the journal (appends), hooks, tools,
+//! the model.
 
 use crate::actor::SessionActor;
 use crate::handle::{SessionHandle, SharedSession};

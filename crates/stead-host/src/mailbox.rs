@@ -200,7 +200,7 @@ impl Mailbox {
                 let _ = reply.send(match run.cancel(named.as_ref()) {
                     Ok(()) => Ok(Receipt {
                         run: run.progress.run(),
-                        ..Receipt::waiting(InputId::fresh())
+                        ..Receipt::done()
                     }),
                     Err(reason) => Err(ClientError::refused(reason)),
                 });
@@ -210,7 +210,7 @@ impl Mailbox {
                 reply,
             } if has_begun => {
                 self.withdraw(&inputs).await;
-                let _ = reply.send(Ok(Receipt::waiting(InputId::fresh())));
+                let _ = reply.send(Ok(Receipt::done()));
             }
             ActorMessage::Command { command, reply } => self.insert(&command, reply).await,
             ActorMessage::Rows => self.rows_due = Instant::now(),
@@ -233,7 +233,7 @@ impl Mailbox {
                 let _ = reply.send(match run {
                     None => {
                         cancel.cancel();
-                        Ok(Receipt::waiting(InputId::fresh()))
+                        Ok(Receipt::done())
                     }
                     Some(run) => Err(ClientError::refused(not_this_run(&run, None))),
                 });

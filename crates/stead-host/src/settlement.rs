@@ -42,7 +42,7 @@ impl Mailbox {
     pub(crate) async fn acknowledge_done(&mut self, reply: ReplyTo) {
         match reply {
             ReplyTo::Client(sender) => {
-                let _ = sender.send(Ok(Receipt::waiting(InputId::fresh())));
+                let _ = sender.send(Ok(Receipt::done()));
             }
             ReplyTo::Row(id) => self.intake.settle(&[id], InputOutcome::Done).await,
             ReplyTo::Nobody => {}
@@ -60,8 +60,8 @@ impl Mailbox {
         self.rows_due = Instant::now() + BLOCKED_POLL;
     }
 
-    /// Leaves answers to questions of a subagent to the process that runs `root`, the session that
-    /// the subagent works for.
+    /// Leaves answers to questions of a subagent to the process that runs `root`, the person's
+    /// session at the top.
     pub(crate) async fn queue_for_root(
         &mut self,
         root: SessionId,

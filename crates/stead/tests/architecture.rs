@@ -184,12 +184,42 @@ fn each_file_says_what_it_may_touch_and_a_pure_one_touches_nothing() {
         "LazyLock",
         "rand::",
     ];
+    // Code with an effect, and the name of the effect.
+    let signs = [
+        ("Instant::now(", "the clock"),
+        ("SystemTime::now(", "the clock"),
+        ("Timestamp::now(", "the clock"),
+        ("Id::fresh(", "randomness"),
+        ("journal.record(", "the journal (appends)"),
+        (".emit(", "what it is given"),
+    ];
     let mut problems = Vec::new();
     for (name, code) in sources() {
-        let header = code.lines().take_while(|line| line.starts_with("//!"));
+        let mut header = code.lines().take_while(|line| line.starts_with("//!"));
         let effects: Vec<&str> = header
+            .clone()
             .filter_map(|line| line.strip_prefix("//! Effects: "))
             .collect();
+        let listed: Vec<&str> = header
+            .by_ref()
+            .skip_while(|line| !line.starts_with("//! Effects: "))
+            .map(|line| line.trim_start_matches("//! "))
+            .collect();
+        let listed = listed.join(" ");
+        let own_code = code
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"));
+        let own_code: String = own_code.collect();
+        for (sign, effect) in signs {
+            if own_code.contains(sign)
+                && !listed.contains(effect)
+                && listed != "Effects: test support."
+            {
+                problems.push(format!(
+                    "{name}: has `{sign}`, and its header does not say: {effect}"
+                ));
+            }
+        }
         match effects.as_slice() {
             ["none."] => {
                 let lines = code.lines().enumerate();

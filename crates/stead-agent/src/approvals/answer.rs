@@ -30,7 +30,7 @@ const MAX_ARGS_BYTES: usize = 1024 * 1024;
 pub struct ApprovalOutcome {
     /// The recorded decisions, in the order of the answers.
     pub decisions: Vec<Decision>,
-    /// The permanent permissions that "always" gave.
+    /// The grants that "always" gave.
     pub grants: Vec<Grant>,
     /// Questions of the step that are still open. Without any, the run can be resumed
     /// ([`Session::resume`]).
@@ -49,7 +49,7 @@ pub enum ApprovalError {
         id: String,
     },
     /// The key with which grants are sealed cannot be had.
-    #[error("the key for permanent permissions: {0}")]
+    #[error("the key that seals grants: {0}")]
     GrantKey(String),
     /// Two answers to one question.
     #[error("{0} is answered twice; give one answer")]
@@ -120,14 +120,14 @@ pub enum ApprovalError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// No rule has this id.
-    #[error("there is no rule {0:?}")]
+    /// No grant has this id.
+    #[error("there is no grant {0:?}")]
     NoSuchGrant(String),
     /// Several ids begin like this.
-    #[error("several rules begin with {0:?}; give more of the id")]
+    #[error("several grants begin with {0:?}; give more of the id")]
     AmbiguousGrant(String),
-    /// There are as many rules as there may be.
-    #[error("there are {0} rules already; take some back before making more")]
+    /// There are as many grants as there may be.
+    #[error("there are {0} grants already; take some back before making more")]
     TooManyGrants(usize),
 }
 
@@ -164,7 +164,7 @@ fn list_kinds(kinds: &[DecisionKind]) -> String {
 /// An answer that was checked against its question.
 pub(super) struct CheckedAnswer {
     pub(super) decision: Decision,
-    /// The permanent permission it gives, and its tool.
+    /// The grant it gives, and its tool.
     pub(super) grant: Option<(String, GrantScope)>,
     /// Why the call was asked about.
     pub(super) asked: AskReason,
@@ -263,7 +263,7 @@ async fn record_answers(
     })
 }
 
-/// Stores the permanent permissions of answers that are on record: a permission without its answer
+/// Stores the grants of answers that are on record: a permission without its answer
 /// would be worse than an answer without its permission.
 pub(super) async fn store_grants(
     session: &mut Session,

@@ -1,4 +1,4 @@
-//! The key with which a person's permanent permissions are sealed, so that those that come with a
+//! The key with which a person's grants are sealed, so that those that come with a
 //! folder from elsewhere do not count.
 //!
 //! Effects: none.
@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::fmt;
 
-/// The key with which a person's permanent permissions are sealed.
+/// The key with which a person's grants are sealed.
 #[derive(Clone)]
 pub struct GrantKey([u8; 32]);
 

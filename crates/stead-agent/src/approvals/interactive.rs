@@ -78,7 +78,7 @@ impl<'s, 'a> Asker<'s, 'a> {
     fn checker(&self) -> AnswerChecker<'_> {
         let session = self.caller.journal.session();
         let tools = self.caller.conversation.callable_tools(session.state());
-        AnswerChecker::new(session, tools, &*self.caller.files.session)
+        AnswerChecker::new(session, tools, &*self.caller.files.unguarded)
     }
 
     async fn questions(&self, calls: &[PendingCall]) -> Vec<ApprovalQuestion> {

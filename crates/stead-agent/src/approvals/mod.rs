@@ -2,7 +2,7 @@
 //!
 //! `question` makes a question, `open_questions` lists those that wait, `answer` takes answers from
 //! any process, `interactive` asks the person who is there during the run, and `grants` stores
-//! permanent permissions. `subject` says what an answer is bound to.
+//! grants. `subject` says what an answer is bound to.
 //!
 //! Effects: none.
 

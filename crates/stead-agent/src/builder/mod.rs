@@ -256,7 +256,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets where the key is kept with which permanent permissions are sealed. Those that were not
+    /// Sets where the key is kept with which grants are sealed. Those that were not
     /// sealed with it, such as those that came with the folder, do not count. Without it, all count.
     pub fn grant_keys(mut self, keys: Arc<dyn GrantKeys>) -> Self {
         self.grant_keys = Some(keys);
@@ -393,7 +393,7 @@ fn hook_runtime(sources: &ModelSources<'_>) -> Result<HookRuntime, BuildError> {
     let runtime = HookRuntime::new(sources.dir.canonicalize().ok(), environment.collect());
     match sources.model_use {
         ModelUse::NotNeeded => Ok(runtime),
-        ModelUse::Required | ModelUse::UnlessRecorded => {
+        ModelUse::Required | ModelUse::RecordedOrConfigured => {
             let hooks = &sources.workspace.definition.hooks;
             Ok(runtime.connect_models(hooks, |settings| sources.connect_for_hook(settings))?)
         }

@@ -251,7 +251,7 @@ impl ModelSources<'_> {
                 let settings = chosen.as_ref().ok_or(BuildError::NoModel)?;
                 (connect_main(settings)?, settings.params())
             }
-            (GivenModel::Settings(_) | GivenModel::Unset, ModelUse::UnlessRecorded) => {
+            (GivenModel::Settings(_) | GivenModel::Unset, ModelUse::RecordedOrConfigured) => {
                 let connected = match &chosen {
                     Some(settings) => connect_main(settings)
                         .map(|model| (model, settings.params()))
@@ -285,10 +285,10 @@ impl ModelSources<'_> {
         };
         let side =
             |name: &Option<String>, main: Option<&ModelSettings>| match (self.model_use, name) {
-                (ModelUse::Required | ModelUse::UnlessRecorded, Some(name)) => {
+                (ModelUse::Required | ModelUse::RecordedOrConfigured, Some(name)) => {
                     by_settings.connect(&side_model(name, main)).map(Some)
                 }
-                (ModelUse::Required | ModelUse::UnlessRecorded, None)
+                (ModelUse::Required | ModelUse::RecordedOrConfigured, None)
                 | (ModelUse::NotNeeded, _) => Ok(None),
             };
         let summary = side(

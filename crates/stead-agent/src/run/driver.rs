@@ -1,7 +1,8 @@
 //! The loop of a run. It decides nothing: the fold says what is next
 //! ([`SessionState::next`](stead_core::SessionState::next)), the loop does it and records the result.
 //!
-//! Effects: the clock, the store (writes), the journal (appends), hooks, tools, the model.
+//! Effects: the clock, workspace files (writes), the store (writes), the journal (appends), hooks,
+//! tools, the model, what it is given.
 
 use super::BackgroundTaskPolicy;
 use super::caller::ToolCaller;
@@ -165,7 +166,7 @@ impl<'a> ActiveRun<'a> {
             return Ok(());
         }
         let workspace = self.journal.agent().workspace();
-        let files = workspace.prompt_files(&self.files.session);
+        let files = workspace.prompt_files(&self.files.unguarded);
         let context = &workspace.definition.paths.context;
         let changed = self.prompt_files.look(context, &*files).await;
         if changed.is_empty() {

@@ -1,7 +1,8 @@
 //! One tool call: begun, executed under a time limit and until the run is stopped, finished, and
 //! put on record.
 //!
-//! Effects: in-process state, the clock, tools.
+//! Effects: in-process state, the clock, workspace files (writes), the journal (appends), hooks,
+//! tools, what it is given.
 
 use super::call_records::{file_name, parent_of};
 use super::caller::{SKIPPED_TEXT, ToolCaller, intent, is_begun, is_safe_to_repeat};
@@ -236,7 +237,7 @@ impl ToolCaller<'_, '_> {
         let mut result = finished.result;
         let settled = finished
             .taint
-            .settle(self.journal.session(), &*self.files.session, &mut result)
+            .settle(self.journal.session(), &*self.files.unguarded, &mut result)
             .await;
         let mut hook_stop = None;
         if let Some(hooks) = &mut self.hooks {
@@ -333,7 +334,7 @@ impl ToolCaller<'_, '_> {
         let session = self.journal.session();
         let (file_versions, active_skills) = session.tool_memory();
         ToolCx {
-            vfs: self.files.tools.clone(),
+            vfs: self.files.guarded.clone(),
             file_versions,
             active_skills,
             cancel,

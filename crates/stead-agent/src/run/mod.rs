@@ -14,7 +14,8 @@
 //! [`ModelCaller`](model_call::ModelCaller) for a call of the model, and a
 //! [`Compactor`](compaction::Compactor) when the context is full.
 //!
-//! Effects: the clock, the store (writes), the journal (appends), hooks, tools, the model.
+//! Effects: the clock, randomness, workspace files (writes), the store (writes), the journal
+//! (appends), hooks, tools, the model, what it is given.
 
 mod call_records;
 mod caller;

@@ -1,6 +1,7 @@
 //! One call of the model: request, stream, reply on record.
 //!
-//! Effects: the clock, the store (writes), the journal (appends), hooks, the model.
+//! Effects: the clock, workspace files (writes), the store (writes), the journal (appends), hooks,
+//! the model, what it is given.
 
 use super::conversation::Conversation;
 use super::delta_redaction::{DeltaPart, DeltaRedaction};

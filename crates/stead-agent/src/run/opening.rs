@@ -1,6 +1,7 @@
 //! The start of a run: checks before anything is recorded, then the entries that open the run.
 //!
-//! Effects: the clock, workspace files (writes), the store (writes), the journal (appends), hooks.
+//! Effects: the clock, randomness, workspace files (writes), the store (writes), the journal
+//! (appends), hooks, what it is given.
 
 use super::conversation::Conversation;
 use super::journal::RunJournal;

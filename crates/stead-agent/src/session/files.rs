@@ -12,11 +12,11 @@ use stead_vfs::{Frozen, Guarded, Overlay, Recorded, Scoped, Unlisted, VPath, Vfs
 /// The files of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct RunFiles {
-    /// The files of the session.
-    pub(crate) session: Arc<dyn Vfs>,
+    /// The files of the session, as the harness itself uses them.
+    pub(crate) unguarded: Arc<dyn Vfs>,
     /// The same for tools: rules are enforced, running state is not listed, and nothing can be written
     /// in plan mode.
-    pub(crate) tools: Arc<dyn Vfs>,
+    pub(crate) guarded: Arc<dyn Vfs>,
 }
 
 impl RunFiles {
@@ -24,7 +24,8 @@ impl RunFiles {
     /// undone.
     ///
     /// A write of a tool passes plan mode ([`Frozen`]), then the file rules ([`Guarded`]), and is
-    /// recorded for undo only then ([`Recorded`]).
+    /// recorded for undo only then ([`Recorded`]). Listings and searches leave out running state
+    /// ([`Unlisted`]).
     pub(crate) fn new(session: &Session, files: Arc<dyn Vfs>, run: Option<&RunId>) -> Self {
         let mut tools = files.clone();
         if let Some(run) = run {
@@ -41,8 +42,8 @@ impl RunFiles {
         tools = Arc::new(Unlisted::new(tools, state));
         tools = Arc::new(Frozen::new(tools, session.freeze.clone()));
         Self {
-            session: files,
-            tools,
+            unguarded: files,
+            guarded: tools,
         }
     }
 }

@@ -49,7 +49,7 @@ pub struct Session {
     /// Where the journals of the owner's sessions lie.
     journals: Arc<dyn Sessions>,
     fold: SessionFold,
-    /// The owner's permanent permissions, as of the start of the run.
+    /// The owner's grants, as of the start of the run.
     grants: Vec<Grant>,
     subagents: Arc<Subagents>,
     /// The subagents this session is one of, while its parent runs in this process.

@@ -93,7 +93,7 @@ impl Session {
         DelegationBounds::new(self.id.clone(), &self.permissions(), depth, tree)
     }
 
-    /// Reads the owner's permanent permissions. Those in a folder that is not trusted have no
+    /// Reads the owner's grants. Those in a folder that is not trusted have no
     /// effect.
     pub(crate) async fn load_grants(&mut self) -> Result<(), AgentError> {
         self.grants = match self.agent().workspace().trust.is_restricted() {
@@ -105,7 +105,7 @@ impl Session {
         Ok(())
     }
 
-    /// Adds permanent permissions that were just given.
+    /// Adds grants that were just given.
     pub(crate) fn add_grants(&mut self, grants: &[Grant]) {
         self.grants.extend_from_slice(grants);
     }

@@ -201,6 +201,11 @@ pub struct Receipt {
 }
 
 impl Receipt {
+    /// Returns the receipt of a command that was carried out and left no journal entry.
+    pub fn done() -> Self {
+        Self::waiting(InputId::fresh())
+    }
+
     /// Returns the receipt of a command that waits for the process which runs the session.
     pub fn waiting(input_id: InputId) -> Self {
         Self {

@@ -90,7 +90,7 @@ pub enum ModelUse {
     Required,
     /// A model will be used: the one that a session recorded, or else the configured one. A
     /// configured model that is missing or wrong is no error yet.
-    UnlessRecorded,
+    RecordedOrConfigured,
     /// Only files are read.
     NotNeeded,
 }

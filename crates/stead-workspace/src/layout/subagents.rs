@@ -66,7 +66,7 @@ pub(super) async fn load_subagents(draft: &mut Draft<'_>, folder: &str) -> Vec<A
     // The agent can write these files, and must not be able to keep people from opening the
     // workspace.
     let severity = match draft.options().model_use {
-        ModelUse::NotNeeded | ModelUse::UnlessRecorded => Severity::NonFatal,
+        ModelUse::NotNeeded | ModelUse::RecordedOrConfigured => Severity::NonFatal,
         ModelUse::Required => draft.lenient_severity(),
     };
     let strictness = draft.layout().def().strictness;

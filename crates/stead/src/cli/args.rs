@@ -52,7 +52,7 @@ pub(crate) struct GlobalArgs {
     /// the current folder upward]
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// The user whose sessions and files are used [default: the workspace's own]
+    /// The user whose sessions and files are used [default: the workspace's default user]
     #[arg(short = 'u', long, global = true, value_name = "NAME")]
     pub(crate) user: Option<String>,
     /// The layout of the workspace [default: detected]
@@ -310,7 +310,7 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) mode: Option<PermissionMode>,
     /// If another process uses the session, wait at most this many seconds for the input's turn
-    /// [default: without end; without a number: an hour]
+    /// [default: no limit; `--wait` alone: 3600]
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "3600")]
     pub(crate) wait: Option<u64>,
 }

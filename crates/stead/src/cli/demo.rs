@@ -1,6 +1,6 @@
 //! `stead demo`: a tour with a scripted model; everything else is real.
 //!
-//! Effects: the environment, the terminal, the local disk (writes), tools, the model.
+//! Effects: randomness, the environment, the terminal, the local disk (writes), tools, the model.
 
 use super::args::{DemoArgs, GlobalArgs, OutputFormat};
 use super::env::ProcessEnv;

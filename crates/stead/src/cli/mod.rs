@@ -159,7 +159,7 @@ async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {
     let mut common = cli.common;
     common.untrusted = untrusted_folder(&cli.command);
     // These commands use no workspace, so the flag for one is refused rather than ignored.
-    let placeless = match &cli.command {
+    let uses_no_workspace = match &cli.command {
         CliCommand::Demo(_)
         | CliCommand::List(_)
         | CliCommand::Schema(_)
@@ -168,23 +168,23 @@ async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {
         CliCommand::Models(args) => args.name.is_none(),
         _ => false,
     };
-    if placeless && common.workspace.is_some() {
+    if uses_no_workspace && common.workspace.is_some() {
         return Err(CliError::usage(
             "-C has no meaning for this command (`demo` takes --dir, `list` a folder)",
         ));
     }
-    if (placeless || matches!(cli.command, CliCommand::Init(_))) && common.user.is_some() {
+    if (uses_no_workspace || matches!(cli.command, CliCommand::Init(_))) && common.user.is_some() {
         return Err(CliError::usage("-u has no meaning for this command"));
     }
     let given = !common.context_files.is_empty() || !common.skills.is_empty();
-    let unopened = placeless || matches!(cli.command, CliCommand::Init(_));
-    if unopened && given || placeless && common.layout.is_some() {
+    let opens_no_workspace = uses_no_workspace || matches!(cli.command, CliCommand::Init(_));
+    if opens_no_workspace && given || uses_no_workspace && common.layout.is_some() {
         return Err(CliError::usage(
             "--layout, --context-file and --skills have no meaning for this command",
         ));
     }
     let is_trust = matches!(cli.command, CliCommand::Trust(_));
-    if (unopened || is_trust) && common.trust {
+    if (opens_no_workspace || is_trust) && common.trust {
         return Err(CliError::usage(
             "--trust has no meaning for this command (`stead trust add` trusts a folder)",
         ));

@@ -87,7 +87,7 @@ pub(crate) fn refuse_wider_mode(
 
 /// Returns flags that name an agent for a command with a session: where the layout does not choose
 /// among agents, the session does.
-pub(crate) async fn with_session_agent(
+pub(crate) async fn without_agent_if_session_chooses(
     common: GlobalArgs,
     env: &ProcessEnv,
 ) -> Result<GlobalArgs, CliError> {
@@ -189,19 +189,19 @@ fn print_notices(place: &dyn Place) {
 /// Says where the agent works if an ordinary project is the person's home folder, or the root of all
 /// files: few people want an agent to work there.
 fn warn_of_home_folder(agent: &Agent, env: &ProcessEnv) {
-    let home = agent.workspace().definition.home();
+    let agent_dir = agent.workspace().definition.home();
     let here =
         agent
             .place()
             .local_dir(&Owner::default(), &SessionId::sessionless(), &VPath::root());
-    let Some(here) = here.filter(|_| !home.is_root()) else {
+    let Some(here) = here.filter(|_| !agent_dir.is_root()) else {
         return;
     };
-    let person = env.home().and_then(|home| home.canonicalize().ok());
-    if person.as_ref() == Some(&here) || here.parent().is_none() {
+    let user_home = env.home().and_then(|home| home.canonicalize().ok());
+    if user_home.as_ref() == Some(&here) || here.parent().is_none() {
         let here = here.display();
         errln!(
-            "the agent works in {here}, can read and change everything in it, and keeps its state in {home}/; \
+            "the agent works in {here}, can read and change everything in it, and keeps its state in {agent_dir}/; \
              to work elsewhere, run this in a project, or name one with -C DIR"
         );
     }

@@ -21,7 +21,7 @@ const SETTINGS_FILE: &str = "config.yaml";
 const KEYS_DIR: &str = "keys";
 /// The folder of decisions about folders, one file for each.
 const TRUSTED_DIR: &str = "trusted";
-/// The folder of the key for permanent permissions, and its file.
+/// The folder of the key for grants, and its file.
 const GRANT_KEY_DIR: &str = "grants";
 const GRANT_KEY_FILE: &str = "key";
 /// The maximum size of each file.
@@ -134,7 +134,7 @@ impl PersonalFolder {
         self.remove(TRUSTED_DIR, &TrustRecord::file_name(path))
     }
 
-    /// Returns the key for permanent permissions; none if there is none yet.
+    /// Returns the key for grants; none if there is none yet.
     fn grant_key(&self) -> Result<Option<GrantKey>, CliError> {
         let Some(dir) = &self.dir else {
             return Ok(None);
@@ -152,7 +152,7 @@ impl PersonalFolder {
         Ok(Some(GrantKey::new(bytes.ok_or_else(wrong)?)))
     }
 
-    /// Makes a key for permanent permissions.
+    /// Makes a key for grants.
     fn make_grant_key(&self) -> Result<GrantKey, CliError> {
         let bytes: [u8; 32] = rand::random();
         let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();

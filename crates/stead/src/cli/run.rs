@@ -1,13 +1,14 @@
 //! `stead run`: running one input to its end.
 //!
-//! Effects: the terminal, the store (writes), the journal (appends), tools, the model, processes.
+//! Effects: the terminal, the local disk (reads), the store (writes), the journal (appends), tools,
+//! the model, the network, processes.
 
 use super::args::{GlobalArgs, RunArgs};
 use super::choose_session::newest_session;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::background;
-use super::open_agent::{open_agent, refuse_wider_mode, with_session_agent};
+use super::open_agent::{open_agent, refuse_wider_mode, without_agent_if_session_chooses};
 use super::passed_over::warn_passed_over;
 use super::print::errln;
 use super::read_input::RunInput;
@@ -39,12 +40,12 @@ pub(crate) async fn run(
         .with_model(args.turn.model.as_ref())
         .with_agent(args.turn.agent.as_ref());
     if common.agent.is_some() {
-        common = with_session_agent(common, env).await?;
+        common = without_agent_if_session_chooses(common, env).await?;
     }
     let common = &common;
     let may_continue = args.resume || args.session.may_continue();
     let model_use = if may_continue {
-        ModelUse::UnlessRecorded
+        ModelUse::RecordedOrConfigured
     } else {
         ModelUse::Required
     };

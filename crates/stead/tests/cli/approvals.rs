@@ -235,7 +235,7 @@ fn answers_that_do_not_fit_are_refused_with_exit_code_2() {
             &["approve", common, "--by", "ann"],
             "give more of the id, or -s",
         ),
-        (&["revoke", "abc"], "there is no rule"),
+        (&["revoke", "abc"], "there is no grant"),
     ];
     for (words, said) in rows {
         let args: Vec<&str> = ["approvals"]

@@ -1,6 +1,7 @@
 //! Compaction between two runs, because a person asks for it.
 //!
-//! Effects: workspace files (writes), the store (writes), the journal (appends), hooks, the model.
+//! Effects: randomness, workspace files (writes), the store (writes), the journal (appends), hooks,
+//! the model, what it is given.
 
 use super::{Compactor, PlannedCompaction};
 use crate::hooks::RunHooks;

@@ -7,7 +7,8 @@
 //! digest made without a model takes its place: a model that fails cannot stop a run or lose
 //! anything.
 //!
-//! Effects: workspace files (writes), the store (writes), the journal (appends), hooks, the model.
+//! Effects: workspace files (writes), the store (writes), the journal (appends), hooks, the model,
+//! what it is given.
 
 mod digest;
 mod manual;

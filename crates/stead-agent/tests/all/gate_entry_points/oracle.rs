@@ -235,7 +235,7 @@ pub(super) async fn verdict(
         resolved_paths: lies,
         command,
         project,
-        sandbox: stead_sandbox::Isolation::NONE,
+        isolation: stead_sandbox::Isolation::NONE,
         taint: None,
         prompt_source: None,
         always_asks: flagged,

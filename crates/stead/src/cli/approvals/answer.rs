@@ -48,7 +48,7 @@ pub(super) async fn answer(
     };
     let model_use = match after {
         AfterAnswer::Leave => ModelUse::NotNeeded,
-        AfterAnswer::Resume => ModelUse::UnlessRecorded,
+        AfterAnswer::Resume => ModelUse::RecordedOrConfigured,
     };
     let agent = open_agent(common, env, model_use).await?;
     refuse_wider_mode(&agent, args.turn.mode)?;
@@ -227,7 +227,7 @@ fn select_questions(
 struct AnsweredQuestions {
     replies: Vec<ApprovalReply>,
     by: String,
-    /// The permanent permissions that "always" gave.
+    /// The grants that "always" gave.
     granted: Vec<Grant>,
     still_open: Vec<OpenQuestion>,
 }

@@ -1,7 +1,8 @@
 //! The main loop of `stead chat`: it passes keys and events to the state, and executes the commands
 //! of the state. What they ask of the session is sent to it as a client does.
 //!
-//! Effects: the clock, the terminal, the store (writes), the journal (appends), tools, the model.
+//! Effects: the clock, randomness, the terminal, the store (writes), the journal (appends), tools,
+//! the model.
 
 mod runs;
 mod sessions;
@@ -19,7 +20,7 @@ use crate::cli::choose_session::find_session;
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::memory::background;
-use crate::cli::open_agent::{open_agent, refuse_wider_mode, with_session_agent};
+use crate::cli::open_agent::{open_agent, refuse_wider_mode, without_agent_if_session_chooses};
 use crate::cli::passed_over::passed_over;
 use crate::cli::print::{errln, outln};
 use crate::cli::run_client::AGENT;
@@ -92,11 +93,11 @@ impl<'a> App<'a> {
         args: ChatArgs,
     ) -> Result<Self, CliError> {
         let common = &match common.agent {
-            Some(_) => with_session_agent(common.clone(), env).await?,
+            Some(_) => without_agent_if_session_chooses(common.clone(), env).await?,
             None => common.clone(),
         };
         let model_use = if args.session.may_continue() {
-            ModelUse::UnlessRecorded
+            ModelUse::RecordedOrConfigured
         } else {
             ModelUse::Required
         };
