@@ -15,7 +15,7 @@ use stead_core::{
 };
 use stead_gate::{SessionPermissions, judge};
 use stead_place::PROJECT;
-use stead_tools::{CallPlan, Executor, FileVersions, PreparedCall, Registry, SessionView};
+use stead_tools::{Executor, FileVersions, PreparedCall, Registry, SessionView};
 use stead_vfs::{Guarded, VPath, Vfs, VfsError};
 
 /// What the gate must know about the conversation that a call is part of.
@@ -193,6 +193,8 @@ impl CallGate<'_> {
             command = Some(facts);
             accesses.extend(reads);
         }
+        let rules = &self.parts.workspace.rules;
+        let named = plan.named_paths();
         Ok(CallFacts {
             tool: spec.name.clone(),
             kind: spec.kind,
@@ -212,7 +214,7 @@ impl CallGate<'_> {
                 .place
                 .project_access()
                 .filter(|_| accesses.iter().any(changes_project)),
-            named_paths: plan.named_paths().to_vec(),
+            named_paths: named.to_vec(),
             resolved_paths: match context.permissions.grants.is_empty()
                 && self.gate.approvals.is_empty()
             {
@@ -222,28 +224,8 @@ impl CallGate<'_> {
             },
             command,
             always_asks: plan.approval().map(str::to_owned),
-            file_verdict: self.file_verdict(files, plan, &accesses).await?,
+            file_verdict: stead_vfs::judge_call(rules, files, &accesses, named).await?,
         })
-    }
-
-    /// Returns the verdict of the file rules on a call. Paths that its arguments name are judged
-    /// more strictly than those that the tool itself chooses.
-    async fn file_verdict(
-        &self,
-        files: &dyn Vfs,
-        plan: &CallPlan,
-        accesses: &[PathAccess],
-    ) -> Result<Option<Verdict>, VfsError> {
-        let rules = &self.parts.workspace.rules;
-        if let Some(stricter) = rules.for_named_paths() {
-            let is_named = |access: &&PathAccess| plan.named_paths().contains(&access.path);
-            let named: Vec<PathAccess> = accesses.iter().filter(is_named).cloned().collect();
-            let verdict = stead_vfs::judge_accesses(&stricter, files, &named).await?;
-            if let Some(verdict) = verdict.filter(|verdict| verdict.kind == VerdictKind::Deny) {
-                return Ok(Some(verdict));
-            }
-        }
-        stead_vfs::judge_accesses(rules, files, accesses).await
     }
 
     /// Returns the prompt source that a call with these accesses would change, as it names it.

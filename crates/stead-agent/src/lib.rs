@@ -59,8 +59,8 @@ pub use message_queue::{IncomingMessage, MessageQueue, QueuedMessage, SendOutcom
 pub use model_facts::UNKNOWN_WINDOW_TOKENS;
 pub use offload::copy_offloaded;
 pub use run::{
-    BackgroundTaskPolicy, EntryListener, INTERRUPTED, Listener, RunOptions, Sessionless,
-    SessionlessResult, TurnSetup,
+    BackgroundTaskPolicy, EntryListener, INTERRUPTED, Listener, RunOptions, RunTrigger,
+    Sessionless, SessionlessResult, TurnSetup, run as run_session,
 };
 pub use session::{PreparedInput, RewindPoint, Session};
 pub use session_models::NoModelReason;

@@ -1,6 +1,7 @@
 //! Measuring operations per second in a place, for `bench/`.
 //!
-//! Effects: the clock, workspace files (writes), the store (writes), the journal (appends).
+//! Effects: the clock, randomness, workspace files (writes), the store (writes), the journal
+//! (appends).
 
 use crate::args::{BenchLayers, BenchOp, PlaceArgs};
 use serde_json::{Map, Value};

@@ -1,6 +1,6 @@
 //! Running sessions and measuring the setup of turns, for `bench/`.
 //!
-//! Effects: the clock, the terminal, the local disk (reads), tools, the model, the network.
+//! Effects: the clock, randomness, the terminal, the local disk (reads), tools, the model, the network.
 
 use crate::agent::bench_agent;
 use crate::args::BenchCommon;

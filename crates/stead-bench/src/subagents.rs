@@ -1,6 +1,6 @@
 //! Measuring the cost of subagents besides their models, for `bench/`.
 //!
-//! Effects: in-process state, the clock, the environment, the journal (appends), tools, the model.
+//! Effects: in-process state, the clock, randomness, the environment, the journal (appends), tools, the model.
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::{Value, json};

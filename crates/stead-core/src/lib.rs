@@ -1,7 +1,7 @@
 //! The types of Stead, and the pure state machine that decides what a run does next.
 //!
 //! This crate performs no I/O and has no async code. The driver in `stead-agent` does what
-//! [`Run::next`] says, records the outcome as a journal [`Entry`], and applies that entry to the
+//! [`SessionState::next`] says, records the outcome as a journal [`Entry`], and applies that entry to the
 //! [`SessionState`]. Every change of state is an entry, so loading a journal and running a session
 //! use the same code, which makes resume, replay and property tests possible.
 //!

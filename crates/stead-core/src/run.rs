@@ -4,7 +4,7 @@
 
 use crate::{
     Block, CallResult, CallState, NestedCall, NestedId, PendingCall, RepeatGuard, RunId,
-    RunOutcome, SpendAmount, StepCalls, StopReason, ToolResult, Usage, Usd, counted,
+    RunOutcome, SessionState, SpendAmount, StepCalls, StopReason, ToolResult, Usage, Usd, counted,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -78,6 +78,65 @@ pub struct Run {
     pub(crate) nudged: bool,
 }
 
+impl SessionState {
+    /// Returns the next action. A pure function of the recorded history.
+    pub fn next(&self, limits: &RunLimits) -> NextAction {
+        let Some(run) = &self.run else {
+            return NextAction::Idle;
+        };
+        let asked = run.pending.asked();
+        let open = run.pending.iter().filter(|p| match p.state {
+            CallState::Begun { .. } if p.nesting.calls.is_empty() => true,
+            // Answers take effect together, once the last question of the step is answered. Calls
+            // that were not started wait for them, because they could change what people are asked
+            // about. So do calls that made others: a question about one of these is a question about
+            // how they continue.
+            CallState::Begun { .. }
+            | CallState::New
+            | CallState::Approved { .. }
+            | CallState::Rejected { .. }
+            | CallState::Responded { .. } => asked.is_empty(),
+            CallState::Asked { .. } | CallState::Done { .. } => false,
+        });
+        let open: Vec<PendingCall> = open.map(PendingCall::alone).collect();
+        if !open.is_empty() {
+            return NextAction::RunTools(open);
+        }
+        if !asked.is_empty() {
+            return NextAction::AwaitDecision(asked.into_iter().cloned().collect());
+        }
+        if let Some(stop) = &run.answered {
+            return NextAction::Done(RunOutcome::Completed, cut_short_reason(stop));
+        }
+        let circle = run.guard.longest_repetition();
+        if limits.repeat_end > 0 && circle.rounds >= limits.repeat_end {
+            let reason = format!(
+                "going in circles: the same {} gave the same results {} times",
+                step_count(circle.period),
+                circle.rounds
+            );
+            return NextAction::Done(RunOutcome::Failed, Some(reason));
+        }
+        if limits.repeat_nudge > 0 && circle.rounds >= limits.repeat_nudge && !run.nudged {
+            return NextAction::Nudge(format!(
+                "You have repeated the same {} {} times with the same results. Change your approach, or say what is missing.",
+                step_count(circle.period),
+                circle.rounds
+            ));
+        }
+        if run.steps >= limits.max_steps {
+            return NextAction::Done(
+                RunOutcome::StepLimit,
+                Some(format!(
+                    "stopped after {} model calls (policy.max_steps)",
+                    run.steps
+                )),
+            );
+        }
+        NextAction::CallModel
+    }
+}
+
 impl Run {
     /// Returns a run that has just begun.
     pub fn new(id: RunId) -> Self {
@@ -121,60 +180,6 @@ impl Run {
             usd,
             tokens: tokens.saturating_add(self.usage.total_tokens()),
         }
-    }
-
-    /// Returns the next action. A pure function of the recorded history.
-    pub fn next(&self, limits: &RunLimits) -> NextAction {
-        let asked = self.pending.asked();
-        let open = self.pending.iter().filter(|p| match p.state {
-            CallState::Begun { .. } if p.nesting.calls.is_empty() => true,
-            // Answers take effect together, once the last question of the step is answered. Calls
-            // that were not started wait for them, because they could change what people are asked
-            // about. So do calls that made others: a question about one of these is a question about
-            // how they continue.
-            CallState::Begun { .. }
-            | CallState::New
-            | CallState::Approved { .. }
-            | CallState::Rejected { .. }
-            | CallState::Responded { .. } => asked.is_empty(),
-            CallState::Asked { .. } | CallState::Done { .. } => false,
-        });
-        let open: Vec<PendingCall> = open.map(PendingCall::alone).collect();
-        if !open.is_empty() {
-            return NextAction::RunTools(open);
-        }
-        if !asked.is_empty() {
-            return NextAction::AwaitDecision(asked.into_iter().cloned().collect());
-        }
-        if let Some(stop) = &self.answered {
-            return NextAction::Done(RunOutcome::Completed, cut_short_reason(stop));
-        }
-        let circle = self.guard.longest_repetition();
-        if limits.repeat_end > 0 && circle.rounds >= limits.repeat_end {
-            let reason = format!(
-                "going in circles: the same {} gave the same results {} times",
-                step_count(circle.period),
-                circle.rounds
-            );
-            return NextAction::Done(RunOutcome::Failed, Some(reason));
-        }
-        if limits.repeat_nudge > 0 && circle.rounds >= limits.repeat_nudge && !self.nudged {
-            return NextAction::Nudge(format!(
-                "You have repeated the same {} {} times with the same results. Change your approach, or say what is missing.",
-                step_count(circle.period),
-                circle.rounds
-            ));
-        }
-        if self.steps >= limits.max_steps {
-            return NextAction::Done(
-                RunOutcome::StepLimit,
-                Some(format!(
-                    "stopped after {} model calls (policy.max_steps)",
-                    self.steps
-                )),
-            );
-        }
-        NextAction::CallModel
     }
 
     /// Adds the nested call `id`, if the first entry about it says what it is.

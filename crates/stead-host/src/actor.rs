@@ -10,9 +10,14 @@ use crate::mailbox::{Availability, Mailbox};
 use crate::reply::{PendingCommand, ReplyTo, RunReach};
 use crate::run_progress::RunProgress;
 use futures_util::future::BoxFuture;
+use std::sync::Arc;
 use std::time::Duration;
-use stead_agent::{AgentError, BackgroundTaskPolicy, IncomingMessage, RunOptions, Session};
-use stead_core::{AnswerPolicy, Block, Command, InputCommand, RunReport, SetEntry, SpendAmount};
+use stead_agent::{
+    AgentError, BackgroundTaskPolicy, IncomingMessage, RunOptions, RunTrigger, Session, run_session,
+};
+use stead_core::{
+    AnswerPolicy, Command, Event, InputCommand, JournalLine, RunReport, SetEntry, SpendAmount,
+};
 use stead_store::LockWait;
 use tokio::time::{Instant, sleep_until};
 
@@ -27,20 +32,11 @@ pub(crate) struct SessionActor {
 
 /// A run that the actor is to carry out.
 pub(crate) struct RunOrder {
-    pub(crate) start: RunStart,
+    pub(crate) trigger: RunTrigger,
     pub(crate) options: RunOptions,
     /// The command to put into the inbox if another process turns out to hold the session.
     pub(crate) command: Option<Command>,
     pub(crate) reply: ReplyTo,
-}
-
-/// What a run begins with.
-pub(crate) enum RunStart {
-    Input(Vec<Block>),
-    /// It continues an open run, with this much more to spend.
-    Resume(SpendAmount),
-    /// Background tasks have ended, and the model has not been told yet.
-    Wake,
 }
 
 impl SessionActor {
@@ -119,7 +115,7 @@ impl SessionActor {
                 changes,
             } => {
                 let order = RunOrder {
-                    start: RunStart::Resume(raise),
+                    trigger: RunTrigger::Resume { raise },
                     options: self.mailbox.run_options(answers, changes.clone()),
                     command: Some(Command::Resume {
                         raise,
@@ -132,7 +128,7 @@ impl SessionActor {
             }
             Command::Wake => {
                 let order = RunOrder {
-                    start: RunStart::Wake,
+                    trigger: RunTrigger::Wake,
                     options: self.mailbox.run_options(AnswerPolicy::Ask, Vec::new()),
                     command: None,
                     reply,
@@ -155,14 +151,14 @@ impl SessionActor {
     pub(crate) async fn run(&mut self, order: RunOrder) {
         let Self { session, mailbox } = self;
         let RunOrder {
-            start,
+            trigger,
             options,
             command,
             reply,
         } = order;
-        let resumed_run = match start {
-            RunStart::Resume(_) => session.state().run.as_ref().map(|run| run.id.clone()),
-            RunStart::Input(_) | RunStart::Wake => None,
+        let resumed_run = match trigger {
+            RunTrigger::Resume { .. } => session.state().run.as_ref().map(|run| run.id.clone()),
+            RunTrigger::Input(_) | RunTrigger::Wake => None,
         };
         // Whoever opens the session during the run reaches this actor.
         let _reachable = mailbox.channel.own.upgrade();
@@ -171,23 +167,24 @@ impl SessionActor {
             ReplyTo::Client(sender) => (ReplyTo::Nobody, Some(sender)),
             other @ (ReplyTo::Row(_) | ReplyTo::Nobody) => (other, None),
         };
-        let progress = RunProgress::new(session.id().clone(), receipt);
+        let feed = mailbox.shared.feed.clone();
+        let progress = RunProgress::new(session.id().clone(), feed, receipt);
+        let on_event = progress.clone();
+        let on_entries = progress.clone();
         let reach = RunReach {
             cancel: options.cancel.clone(),
             progress: progress.clone(),
         };
         let options = RunOptions {
-            listener: progress.listener(&mailbox.shared.feed),
-            entries: Some(progress.entry_listener(&mailbox.shared.feed)),
+            listener: Arc::new(move |event: &Event| on_event.on_event(event)),
+            entries: Some(Arc::new(move |epoch, lines: &[JournalLine]| {
+                on_entries.on_entries(epoch, lines);
+            })),
             // Another host holds the session for a moment when it looks whether it is free.
             wait: LockWait::AtMost(MAX_PROBE_TIME),
             ..options
         };
-        let running: BoxFuture<'_, Result<RunReport, AgentError>> = match start {
-            RunStart::Input(content) => Box::pin(session.run(content, options)),
-            RunStart::Resume(raise) => Box::pin(session.resume_with(raise, options)),
-            RunStart::Wake => Box::pin(session.wake(options)),
-        };
+        let running = run_session(session, trigger, options);
         let ended = mailbox.attend_run(running, &reach).await;
         mailbox.settle_recorded(&progress).await;
         mailbox.availability = Availability::Free;
@@ -215,7 +212,7 @@ impl SessionActor {
             .mailbox
             .run_options(input.answers, input.changes.clone());
         RunOrder {
-            start: RunStart::Input(input.content.clone()),
+            trigger: RunTrigger::Input(input.content.clone()),
             options: RunOptions {
                 origin: input.origin.clone(),
                 inputs: reply.row().into_iter().collect(),
@@ -267,7 +264,9 @@ impl SessionActor {
     /// Returns the continuation of the open run, which nobody waits for.
     pub(crate) fn resumption(&self, answers: AnswerPolicy, settings: Vec<SetEntry>) -> RunOrder {
         RunOrder {
-            start: RunStart::Resume(SpendAmount::default()),
+            trigger: RunTrigger::Resume {
+                raise: SpendAmount::default(),
+            },
             options: self.mailbox.run_options(answers, settings),
             command: None,
             reply: ReplyTo::Nobody,

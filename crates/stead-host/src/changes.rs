@@ -9,8 +9,9 @@ use crate::error::is_locked;
 use crate::mailbox::not_this_run;
 use crate::reply::ReplyTo;
 use crate::run_progress::RunProgress;
+use std::sync::Arc;
 use stead_agent::{AgentError, RunOptions};
-use stead_core::{AnswerPolicy, Command, InputId, RunId, SetEntry};
+use stead_core::{AnswerPolicy, Command, Event, InputId, JournalLine, RunId, SetEntry};
 use stead_store::LockWait;
 
 impl SessionActor {
@@ -59,10 +60,13 @@ impl SessionActor {
     /// Compacts the context. Commands that arrive meanwhile wait; a cancellation stops it.
     async fn compact(&mut self, focus: Option<String>) -> Result<(), AgentError> {
         let Self { session, mailbox } = self;
-        let progress = RunProgress::new(session.id().clone(), None);
+        let progress = RunProgress::new(session.id().clone(), mailbox.shared.feed.clone(), None);
+        let (on_event, on_entries) = (progress.clone(), progress.clone());
         let options = RunOptions {
-            listener: mailbox.shared.feed.listener(),
-            entries: Some(progress.entry_listener(&mailbox.shared.feed)),
+            listener: Arc::new(move |event: &Event| on_event.on_event(event)),
+            entries: Some(Arc::new(move |epoch, lines: &[JournalLine]| {
+                on_entries.on_entries(epoch, lines);
+            })),
             ..mailbox.run_options(AnswerPolicy::Ask, Vec::new())
         };
         let cancel = options.cancel.clone();

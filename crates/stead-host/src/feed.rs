@@ -6,7 +6,6 @@ use crate::link::{LinkMessage, SessionLink};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use stead_agent::{EntryListener, Listener};
 use stead_core::{Event, EventId, EventKind, JournalLine};
 use tokio::sync::Notify;
 
@@ -195,18 +194,6 @@ impl Feed {
         }
     }
 
-    /// Returns the listener for the events of a run.
-    pub(crate) fn listener(self: &Arc<Self>) -> Listener {
-        let feed = self.clone();
-        Arc::new(move |event: &Event| feed.on_event(event))
-    }
-
-    /// Returns the listener for the entries of a run.
-    pub(crate) fn entry_listener(self: &Arc<Self>) -> EntryListener {
-        let feed = self.clone();
-        Arc::new(move |epoch, lines: &[JournalLine]| feed.on_entries(epoch, lines))
-    }
-
     /// Tells subscribers of a live event.
     pub(crate) fn on_event(&self, event: &Event) {
         let mut state = self.lock();
@@ -235,7 +222,8 @@ impl Feed {
         }
     }
 
-    fn on_entries(&self, epoch: u64, lines: &[JournalLine]) {
+    /// Tells subscribers of entries that a run recorded.
+    pub(crate) fn on_entries(&self, epoch: u64, lines: &[JournalLine]) {
         let mut state = self.lock();
         state.epoch = epoch;
         let Some(last) = lines.last() else { return };

@@ -4,7 +4,6 @@
 
 use crate::feed::Feed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use stead_agent::{EntryListener, Listener};
 use stead_core::{
     ClientError, Entry, Event, EventKind, InputId, JournalLine, Receipt, RunId, SessionId,
 };
@@ -15,6 +14,8 @@ use tokio::sync::{Notify, oneshot};
 pub(crate) struct RunProgress {
     /// The session of the run.
     session: SessionId,
+    /// The subscribers of the session, who are told everything.
+    feed: Arc<Feed>,
     state: Mutex<ProgressState>,
     pub(crate) changed: Notify,
 }
@@ -52,13 +53,18 @@ pub(crate) struct DecidedCall {
 }
 
 impl RunProgress {
-    pub(crate) fn new(session: SessionId, receipt: Option<ReceiptSender>) -> Arc<Self> {
+    pub(crate) fn new(
+        session: SessionId,
+        feed: Arc<Feed>,
+        receipt: Option<ReceiptSender>,
+    ) -> Arc<Self> {
         let state = ProgressState {
             receipt,
             ..ProgressState::default()
         };
         Arc::new(Self {
             session,
+            feed,
             state: Mutex::new(state),
             changed: Notify::new(),
         })
@@ -88,27 +94,9 @@ impl RunProgress {
         std::mem::take(&mut self.lock().recorded)
     }
 
-    /// Returns the listener for the entries of the run.
-    pub(crate) fn entry_listener(self: &Arc<Self>, feed: &Arc<Feed>) -> EntryListener {
-        let progress = self.clone();
-        let feed = feed.entry_listener();
-        Arc::new(move |epoch, lines: &[JournalLine]| {
-            feed(epoch, lines);
-            progress.on_entries(lines);
-        })
-    }
-
-    /// Returns the listener for the events of the run.
-    pub(crate) fn listener(self: &Arc<Self>, feed: &Arc<Feed>) -> Listener {
-        let progress = self.clone();
-        let feed = feed.listener();
-        Arc::new(move |event: &Event| {
-            progress.on_event(event);
-            feed(event);
-        })
-    }
-
-    fn on_entries(&self, lines: &[JournalLine]) {
+    /// Tells subscribers of entries that the run recorded, and notes what the actor must know.
+    pub(crate) fn on_entries(&self, epoch: u64, lines: &[JournalLine]) {
+        self.feed.on_entries(epoch, lines);
         let mut state = self.lock();
         let before = state.recorded.rows.len();
         for line in lines {
@@ -151,7 +139,8 @@ impl RunProgress {
         }
     }
 
-    fn on_event(&self, event: &Event) {
+    /// Notes what the actor must know of an event of the run, and tells subscribers.
+    pub(crate) fn on_event(&self, event: &Event) {
         let is_own = event.child.is_none() && event.source.is_empty();
         match &event.kind {
             EventKind::RunStarted { .. } if is_own => {
@@ -175,6 +164,7 @@ impl RunProgress {
             }
             _ => {}
         }
+        self.feed.on_event(event);
     }
 
     fn lock(&self) -> MutexGuard<'_, ProgressState> {

@@ -1,14 +1,18 @@
-//! The registry: tools by name.
+//! The registry: tools by name, and calls that are ready to be judged and executed.
 //!
-//! Effects: in-process state, what it is given.
+//! Effects: in-process state, tools, what it is given.
 
 use crate::arguments::{ArgumentChecker, CheckerCache};
-use crate::{PlanError, PreparedCall, Surface, Tool, closest_name, known_tool};
+use crate::{
+    CallPlan, Output, PlanError, PlanView, SessionView, Surface, Tool, ToolCx, ToolError,
+    closest_name, known_tool,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::ToolSpec;
+use stead_vfs::Vfs;
 
 /// A set of tools, in the order of their names.
 #[derive(Clone)]
@@ -405,5 +409,73 @@ impl TitledTool {
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.tools.keys()).finish()
+    }
+}
+
+/// A call with its tool, its arguments as the schema wants them, and its plan.
+///
+/// [`Registry::prepare`](crate::Registry::prepare) makes it, once per call. Everything that follows
+/// uses it: the gate, the question to a person, and the execution.
+pub struct PreparedCall {
+    tool: Arc<dyn Tool>,
+    args: Value,
+    plan: CallPlan,
+    surface: Surface,
+}
+
+impl PreparedCall {
+    /// Creates a call that will be refused because the tool is filtered out. Its arguments were not
+    /// checked, so its plan names only the command it would run, if there is one.
+    fn of_filtered_out(tool: Arc<dyn Tool>, args: Value) -> Self {
+        let plan = tool.plan(args.clone()).unwrap_or_default();
+        Self {
+            tool,
+            args,
+            plan: plan.without_accesses(),
+            surface: Surface::Snake,
+        }
+    }
+
+    /// Returns what the tool is.
+    pub fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    /// Returns the arguments, as the schema wants them.
+    pub fn args(&self) -> &Value {
+        &self.args
+    }
+
+    /// Returns what the call would do.
+    pub fn plan(&self) -> &CallPlan {
+        &self.plan
+    }
+
+    /// Returns what the lazy parts of the plan may look at.
+    pub fn view<'a>(&self, files: &'a dyn Vfs, session: &'a SessionView) -> PlanView<'a> {
+        PlanView {
+            files,
+            session,
+            surface: self.surface,
+        }
+    }
+
+    /// Carries the call out.
+    pub async fn call(self, cx: ToolCx) -> Result<Output, ToolError> {
+        let cx = ToolCx {
+            surface: self.surface,
+            ..cx
+        };
+        self.tool.call(&cx, self.plan).await
+    }
+}
+
+impl fmt::Debug for PreparedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreparedCall")
+            .field("tool", &self.spec().name)
+            .field("args", &self.args)
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
     }
 }

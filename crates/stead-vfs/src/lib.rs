@@ -68,7 +68,7 @@ mod walk;
 
 pub use default_dir::DefaultDirVfs;
 pub use frozen::{Freeze, Frozen};
-pub use guarded::{Guarded, judge_accesses};
+pub use guarded::{Guarded, judge_accesses, judge_call};
 pub use lines::{FileLine, LineRange, LineWindow};
 pub use local::LocalVfs;
 pub use mirror::{CopyAction, CopyFilter, CopyPlan, CopyStep, Included};

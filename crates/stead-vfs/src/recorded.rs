@@ -62,6 +62,16 @@ pub enum FileState {
     },
 }
 
+impl FileState {
+    /// Returns the permission bits of a file, if they are known.
+    fn mode(&self) -> Option<u32> {
+        match self {
+            Self::File { mode, .. } => *mode,
+            Self::Absent | Self::Directory { .. } | Self::Unkept(_) | Self::Moved { .. } => None,
+        }
+    }
+}
+
 /// The form of a state in a log. Earlier versions wrote directories without permission bits.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -301,81 +311,6 @@ impl Recorded {
         Err(error)
     }
 
-    async fn write_recorded(
-        &self,
-        path: &VPath,
-        data: Bytes,
-        expect: Expect,
-    ) -> Result<Version, VfsError> {
-        let target = self.inner.resolve(path).await?;
-        let (after, mut now) = try_join!(
-            ContentHash::of_large(path, &data),
-            self.current_state(&target)
-        )?;
-        for _ in 0..RETRIES {
-            let sure = match (&expect, &now.state, now.version) {
-                // The operation will fail and report the reason.
-                (
-                    Expect::Absent,
-                    FileState::Directory { .. }
-                    | FileState::File { .. }
-                    | FileState::Unkept(_)
-                    | FileState::Moved { .. },
-                    _,
-                )
-                | (Expect::Any | Expect::Version(_), FileState::Directory { .. }, _)
-                | (Expect::Version(_), FileState::Absent, _) => {
-                    return self.inner.write(path, data, expect).await;
-                }
-                (Expect::Version(known), _, Some(version)) if *known != version => {
-                    return self.inner.write(path, data, expect).await;
-                }
-                (_, FileState::Absent, _) => Expect::Absent,
-                (_, FileState::File { .. }, Some(version)) => Expect::Version(version),
-                (
-                    expect,
-                    FileState::File { .. } | FileState::Unkept(_) | FileState::Moved { .. },
-                    _,
-                ) => expect.clone(),
-            };
-            let mode = match &now.state {
-                FileState::File { mode, .. } => *mode,
-                FileState::Absent
-                | FileState::Directory { .. }
-                | FileState::Unkept(_)
-                | FileState::Moved { .. } => None,
-            };
-            let mut changes = match &now.state {
-                FileState::Absent => self.missing_parents(&target).await?,
-                FileState::Directory { .. }
-                | FileState::File { .. }
-                | FileState::Unkept(_)
-                | FileState::Moved { .. } => Vec::new(),
-            };
-            changes.push(FileChange {
-                path: target.as_str().to_owned(),
-                before: now.state,
-                after: FileState::File {
-                    hash: after.to_string(),
-                    mode,
-                },
-            });
-            let id = self
-                .record(path, changes, now.content.into_iter().collect())
-                .await?;
-            match self.inner.write(path, data.clone(), sure).await {
-                Ok(version) => return Ok(version),
-                Err(VfsError::Changed(_) | VfsError::Exists(_)) if expect == Expect::Any => {
-                    self.log(path, &ChangeRecord::Void { id }, Vec::new())
-                        .await?;
-                    now = self.current_state(&target).await?;
-                }
-                Err(error) => return self.void_records(path, vec![id], error).await,
-            }
-        }
-        Err(VfsError::Changed(path.clone()))
-    }
-
     /// Returns whether `path` itself is a link.
     async fn is_link(&self, path: &VPath) -> Result<bool, VfsError> {
         let Some(parent) = path.parent() else {
@@ -503,6 +438,30 @@ impl Batch {
     }
 }
 
+/// Returns what a write must expect so that it replaces exactly the state that was recorded, or `None`
+/// if the write cannot succeed.
+fn certain_expectation(expect: &Expect, now: &CurrentState) -> Option<Expect> {
+    match (expect, &now.state, &now.version) {
+        (Expect::Absent, FileState::Absent, _) => Some(Expect::Absent),
+        (
+            Expect::Absent,
+            FileState::Directory { .. }
+            | FileState::File { .. }
+            | FileState::Unkept(_)
+            | FileState::Moved { .. },
+            _,
+        )
+        | (Expect::Any | Expect::Version(_), FileState::Directory { .. }, _)
+        | (Expect::Version(_), FileState::Absent, _) => None,
+        (Expect::Version(known), _, Some(version)) if known != version => None,
+        (Expect::Any, FileState::Absent, _) => Some(Expect::Absent),
+        (_, FileState::File { .. }, Some(version)) => Some(Expect::Version(version.clone())),
+        (expect, FileState::File { .. } | FileState::Unkept(_) | FileState::Moved { .. }, _) => {
+            Some(expect.clone())
+        }
+    }
+}
+
 impl Vfs for Recorded {
     forward_reads!(inner);
 
@@ -512,7 +471,46 @@ impl Vfs for Recorded {
         data: Bytes,
         expect: Expect,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
-        Box::pin(self.write_recorded(path, data, expect))
+        Box::pin(async move {
+            let target = self.inner.resolve(path).await?;
+            let (after, mut now) = try_join!(
+                ContentHash::of_large(path, &data),
+                self.current_state(&target)
+            )?;
+            for _ in 0..RETRIES {
+                let Some(sure) = certain_expectation(&expect, &now) else {
+                    // The write will fail and say why.
+                    return self.inner.write(path, data, expect).await;
+                };
+                let mut changes = match &now.state {
+                    FileState::Absent => self.missing_parents(&target).await?,
+                    FileState::Directory { .. }
+                    | FileState::File { .. }
+                    | FileState::Unkept(_)
+                    | FileState::Moved { .. } => Vec::new(),
+                };
+                changes.push(FileChange {
+                    path: target.as_str().to_owned(),
+                    after: FileState::File {
+                        hash: after.to_string(),
+                        mode: now.state.mode(),
+                    },
+                    before: now.state,
+                });
+                let images = now.content.into_iter().collect();
+                let id = self.record(path, changes, images).await?;
+                match self.inner.write(path, data.clone(), sure).await {
+                    Ok(version) => return Ok(version),
+                    Err(VfsError::Changed(_) | VfsError::Exists(_)) if expect == Expect::Any => {
+                        self.log(path, &ChangeRecord::Void { id }, Vec::new())
+                            .await?;
+                        now = self.current_state(&target).await?;
+                    }
+                    Err(error) => return self.void_records(path, vec![id], error).await,
+                }
+            }
+            Err(VfsError::Changed(path.clone()))
+        })
     }
 
     fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {

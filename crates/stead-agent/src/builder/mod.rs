@@ -281,8 +281,7 @@ impl AgentBuilder {
         let process = self.variables.unwrap_or_else(|| Arc::new(|_| None));
         let given_name = self.options.model.clone();
         let model_use = self.options.model_use;
-        let read = inspect_folder(&dir, self.options, &*process).await?;
-        let mut workspace = read.refuse_errors()?;
+        let mut workspace = open_folder(&dir, self.options, &*process).await?;
         let config = &mut workspace.definition.config;
         if let Some(name) = self.name {
             config.name = Some(AgentId::new(name)?);
@@ -348,7 +347,7 @@ impl AgentBuilder {
     }
 }
 
-/// Opens the workspace in the folder `dir` as [`AgentBuilder`](crate::AgentBuilder) does: see
+/// Opens the workspace in the folder `dir`, as [`AgentBuilder`](crate::AgentBuilder) does: see
 /// [`inspect_folder`]. Errors in its settings are refused.
 pub async fn open_folder(
     dir: &Path,

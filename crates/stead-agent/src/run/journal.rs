@@ -84,21 +84,8 @@ impl<'a> RunJournal<'a> {
         }
     }
 
-    /// Sends an event to the listener, without secrets. Hooks are told of warnings later.
+    /// Sends an event to the listener, without secrets.
     pub(crate) fn emit(&mut self, kind: EventKind) {
-        if let EventKind::Notice {
-            level: NoticeLevel::Warning,
-            text,
-        } = &kind
-            && self.warnings.len() < MAX_WARNINGS
-        {
-            self.warnings.push(text.clone());
-        }
-        self.emit_unhooked(kind);
-    }
-
-    /// Sends an event to the listener, without secrets. Hooks are not told of it.
-    pub(crate) fn emit_unhooked(&mut self, kind: EventKind) {
         let kind = kind.redacted(self.session().redactor());
         self.event_count += 1;
         let event = Event {
@@ -112,11 +99,15 @@ impl<'a> RunJournal<'a> {
         (self.listener)(&event);
     }
 
-    /// Sends a warning to the listener.
+    /// Sends a warning to the listener. Hooks are told of it later.
     pub(crate) fn warn(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if self.warnings.len() < MAX_WARNINGS {
+            self.warnings.push(text.clone());
+        }
         self.emit(EventKind::Notice {
             level: NoticeLevel::Warning,
-            text: text.into(),
+            text,
         });
     }
 

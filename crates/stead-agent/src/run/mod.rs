@@ -5,7 +5,7 @@
 //! 1. [`opening::prepare`] checks everything that can be refused before anything is recorded.
 //! 2. [`opening::open`] opens the journal and records the input.
 //! 3. [`ActiveRun::drive`] is the loop: call the model, run tools, ask people, until the run ends.
-//! 4. [`finish`] records the end and releases the session.
+//! 4. [`finish`] tells hooks and the listener of the end, and releases the session.
 //!
 //! An [`ActiveRun`] is made of parts that own their state: the [`RunJournal`] (the session with its
 //! journal open, and the listener), the [`Conversation`] (prompt, tools, messages), the
@@ -42,7 +42,7 @@ pub(crate) use caller::ToolCaller;
 pub(crate) use conversation::Conversation;
 pub(crate) use journal::RunJournal;
 pub use one_call::{Sessionless, SessionlessResult};
-pub(crate) use opening::RunTrigger;
+pub use opening::RunTrigger;
 pub use options::{BackgroundTaskPolicy, EntryListener, Listener, RunOptions};
 pub(crate) use signals::{HaltReason, RunSignals};
 pub(crate) use spending::RunSpending;
@@ -59,9 +59,9 @@ use prompt_files::PromptFiles;
 use stead_core::{EventKind, RunId, RunOutcome, RunReport, SpendAmount, WaitingTask};
 use stead_store::RunKey;
 
-/// Runs `session` to its end. Boxed, so that the code of a run is compiled once and not in every
-/// crate that starts one.
-pub(crate) fn run(
+/// Runs `session` to its end, as [`Session::run`], [`Session::resume_with`] and [`Session::wake`] do.
+/// Boxed, so that the code of a run is compiled once and not in every crate that starts one.
+pub fn run(
     session: &mut Session,
     trigger: RunTrigger,
     mut options: RunOptions,

@@ -17,13 +17,15 @@ use stead_core::{
 
 /// What starts a run.
 #[derive(Debug)]
-pub(crate) enum RunTrigger {
+pub enum RunTrigger {
+    /// An input.
     Input(Vec<Block>),
-    /// A run that is continued, with `raise` more to spend.
+    /// The open run is continued.
     Resume {
+        /// How much more it may spend.
         raise: SpendAmount,
     },
-    /// Delegated tasks have ended.
+    /// Background tasks have ended, and the model has not been told yet.
     Wake,
 }
 
@@ -153,8 +155,8 @@ pub(super) async fn open<'a>(
     entries.extend(submission.take_entries(&run, &entries));
     let files = RunFiles::new(writer.session(), files, Some(&run));
     writer.set_entry_listener(options.entries.clone());
+    writer.record(entries).await?;
     let mut journal = RunJournal::new(writer, run, options.listener.clone());
-    journal.record(entries).await?;
     let session = journal.session().id().clone();
     let model = journal.session().model().to_owned();
     journal.emit(EventKind::RunStarted {

@@ -5,7 +5,7 @@
 use super::Session;
 use super::acting_agent::ActingAgent;
 use std::sync::Arc;
-use stead_core::{ChildFiles, Owner, RunId, SessionId, SubagentOrigin};
+use stead_core::{ChildFiles, RunId, SessionId, SubagentOrigin};
 use stead_store::{FencingToken, RunKey};
 use stead_vfs::{Frozen, Guarded, Overlay, Recorded, Scoped, Unlisted, VPath, Vfs};
 
@@ -48,23 +48,32 @@ impl RunFiles {
     }
 }
 
-/// Returns the files of a subagent's session: those of its parent. An isolated subagent keeps its
-/// changes in a folder of its own.
-pub(super) fn subagent_files(
-    agents: &ActingAgent,
-    (owner, session): (&Owner, &SessionId),
-    origin: &SubagentOrigin,
-    fence: Option<&FencingToken>,
-) -> Arc<dyn Vfs> {
-    let files = agents.acting().place().files(owner, &origin.tree, fence);
-    match origin.files {
-        ChildFiles::Shared => files,
-        ChildFiles::Isolated => {
-            let changes = Scoped::new(files.clone(), changes_folder(agents, session));
-            Arc::new(Overlay::new(
-                Arc::new(changes),
-                Arc::new(Frozen::read_only(files)),
-            ))
+impl Session {
+    /// The session's files.
+    pub(crate) fn files(&self, fence: Option<&FencingToken>) -> Arc<dyn Vfs> {
+        match self.state().spawned.as_ref().or(self.spawned.as_ref()) {
+            None => self.agent().place().files(&self.owner, &self.id, fence),
+            Some(origin) => self.subagent_files(origin, fence),
+        }
+    }
+
+    /// Returns the files of a subagent's session: those of its parent. An isolated subagent keeps
+    /// its changes in a folder of its own.
+    pub(super) fn subagent_files(
+        &self,
+        origin: &SubagentOrigin,
+        fence: Option<&FencingToken>,
+    ) -> Arc<dyn Vfs> {
+        let files = self.agent().place().files(&self.owner, &origin.tree, fence);
+        match origin.files {
+            ChildFiles::Shared => files,
+            ChildFiles::Isolated => {
+                let changes = Scoped::new(files.clone(), changes_folder(&self.agents, &self.id));
+                Arc::new(Overlay::new(
+                    Arc::new(changes),
+                    Arc::new(Frozen::read_only(files)),
+                ))
+            }
         }
     }
 }

@@ -61,7 +61,7 @@ impl Session {
             Some(Entry::Session(SessionStart {
                 spawned: Some(spawned),
                 ..
-            })) => self.files_of(Some(&spawned), None),
+            })) => self.subagent_files(&spawned, None),
             Some(_) | None => self.files(None),
         }
     }
@@ -345,7 +345,7 @@ mod tests {
             ),
             (
                 "@../x.md",
-                "@../x.md was not attached: the path \"../x.md\" leaves the workspace",
+                "@../x.md was not attached: \"../x.md\" contains `..`; paths cannot leave the workspace",
             ),
         ];
         for (input, note) in told {

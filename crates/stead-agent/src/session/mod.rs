@@ -38,7 +38,7 @@ use stead_gate::Grant;
 use stead_place::OwnerState;
 use stead_store::{FencingToken, Holder, LockWait, Sessions, StoreError};
 use stead_tools::{ActiveSkills, FileVersions};
-use stead_vfs::{Freeze, Vfs};
+use stead_vfs::Freeze;
 
 /// One conversation of an agent. Owned by one task; between runs it holds no file and no lock.
 #[derive(Debug)]
@@ -345,26 +345,6 @@ impl Session {
             self.agent().model_limits.ask_endpoint().await;
         }
         self.window().unwrap_or(UNKNOWN_WINDOW_TOKENS)
-    }
-
-    /// The session's files.
-    pub(crate) fn files(&self, fence: Option<&FencingToken>) -> Arc<dyn Vfs> {
-        let spawned = self.state().spawned.as_ref().or(self.spawned.as_ref());
-        self.files_of(spawned, fence)
-    }
-
-    /// The session's files, if it is the session of the subagent `spawned`.
-    fn files_of(
-        &self,
-        spawned: Option<&SubagentOrigin>,
-        fence: Option<&FencingToken>,
-    ) -> Arc<dyn Vfs> {
-        match spawned {
-            None => self.agent().place().files(&self.owner, &self.id, fence),
-            Some(origin) => {
-                files::subagent_files(&self.agents, (&self.owner, &self.id), origin, fence)
-            }
-        }
     }
 
     /// Switches to the model and the agent that the journal names. Returns whether either was

@@ -1,6 +1,6 @@
 //! The commands that clients send to a session, and their receipts.
 //!
-//! Effects: none.
+//! Effects: the clock, randomness.
 
 use crate::{
     AfterAnswer, ApprovalReply, Block, InputId, Origin, RunId, SessionChange, SessionId, SetEntry,

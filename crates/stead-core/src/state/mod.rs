@@ -8,8 +8,8 @@ use crate::context::{RenderedView, message_tokens};
 use crate::session_change::Changes;
 use crate::taint::TaintHistory;
 use crate::{
-    AgentId, CallState, Entry, EntryKind, Fork, InputId, Message, NextAction, PermissionCeiling,
-    PermissionMode, PlanStage, Run, RunEnd, RunId, RunLimits, RunOutcome, SessionId, SessionModel,
+    AgentId, CallState, Entry, EntryKind, Fork, InputId, Message, PermissionCeiling,
+    PermissionMode, PlanStage, Run, RunEnd, RunId, RunOutcome, SessionId, SessionModel,
     SpendAmount, SubagentOrigin, TaintOrigins, Todo, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
@@ -196,13 +196,6 @@ pub struct FoldError {
 }
 
 impl SessionState {
-    /// Returns the next action.
-    pub fn next(&self, limits: &RunLimits) -> NextAction {
-        self.run
-            .as_ref()
-            .map_or(NextAction::Idle, |run| run.next(limits))
-    }
-
     /// Returns the restrictions that a subagent's session inherits.
     pub fn ceiling(&self) -> Option<&PermissionCeiling> {
         let spawned = self.spawned.as_ref()?;

@@ -22,12 +22,39 @@ pub async fn judge_accesses(
     vfs: &dyn Vfs,
     accesses: &[PathAccess],
 ) -> Result<Option<Verdict>, VfsError> {
-    let touches = accesses
-        .iter()
-        .map(TouchedPath::parse)
-        .collect::<Result<Vec<_>, _>>()?;
+    let touches = parse_all(accesses)?;
     let judged = AccessJudge::new(rules, vfs).judge_all(&touches).await?;
     Ok(judged.map(|(verdict, _)| verdict))
+}
+
+/// Judges what a tool call touches. Paths that its arguments name are judged more strictly than those
+/// that the tool itself chooses.
+pub async fn judge_call(
+    rules: &Rules,
+    vfs: &dyn Vfs,
+    accesses: &[PathAccess],
+    named_paths: &[String],
+) -> Result<Option<Verdict>, VfsError> {
+    let touches = parse_all(accesses)?;
+    if let Some(stricter) = rules.for_named_paths() {
+        let is_named = |access: &PathAccess| named_paths.contains(&access.path);
+        let with_access = accesses.iter().zip(&touches);
+        let named: Vec<TouchedPath> = with_access
+            .filter(|(access, _)| is_named(access))
+            .map(|(_, touch)| touch.clone())
+            .collect();
+        let judged = AccessJudge::new(&stricter, vfs).judge_all(&named).await?;
+        if let Some((verdict, _)) = judged.filter(|(verdict, _)| verdict.kind == VerdictKind::Deny)
+        {
+            return Ok(Some(verdict));
+        }
+    }
+    let judged = AccessJudge::new(rules, vfs).judge_all(&touches).await?;
+    Ok(judged.map(|(verdict, _)| verdict))
+}
+
+fn parse_all(accesses: &[PathAccess]) -> Result<Vec<TouchedPath>, VfsError> {
+    accesses.iter().map(TouchedPath::parse).collect()
 }
 
 /// One path that an operation touches.
@@ -53,6 +80,11 @@ impl TouchedPath {
             kind,
             extent,
         }
+    }
+
+    /// An access to the content of a file, or to the entries of a directory.
+    pub(super) fn content(kind: AccessKind, path: &VPath) -> Self {
+        Self::new(kind, path, AccessExtent::Content)
     }
 
     fn parse(access: &PathAccess) -> Result<Self, VfsError> {

@@ -18,7 +18,7 @@
 mod judge;
 mod search;
 
-pub use judge::judge_accesses;
+pub use judge::{judge_accesses, judge_call};
 
 use crate::lines::{LineRange, LineWindow};
 use crate::rules::{ProtectedLinks, Rules};
@@ -116,11 +116,6 @@ impl Guarded {
         }
     }
 
-    async fn require_content(&self, kind: AccessKind, path: &VPath) -> Result<(), VfsError> {
-        self.require(&[TouchedPath::new(kind, path, AccessExtent::Content)])
-            .await
-    }
-
     fn is_denied(&self, kind: AccessKind, path: &VPath, links: &ProtectedLinks) -> bool {
         self.rules
             .decide_with_links(kind, path.as_str(), links)
@@ -154,7 +149,8 @@ impl Guarded {
 
     /// Returns the real path of a readable directory, and the targets of protected links.
     async fn open_directory(&self, path: &VPath) -> Result<(VPath, ProtectedLinks), VfsError> {
-        self.require_content(AccessKind::Read, path).await?;
+        self.require(&[TouchedPath::content(AccessKind::Read, path)])
+            .await?;
         let PathAliases { target: end, .. } = path_aliases(&*self.inner, path).await?;
         let end = end.map_err(|error| with_path(path, Some(error)))?;
         Ok((end, self.read_links().await))
@@ -225,7 +221,8 @@ impl Guarded {
 impl Vfs for Guarded {
     fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
         Box::pin(async move {
-            self.require_content(AccessKind::Read, path).await?;
+            self.require(&[TouchedPath::content(AccessKind::Read, path)])
+                .await?;
             self.inner.stat(path).await
         })
     }
@@ -253,7 +250,8 @@ impl Vfs for Guarded {
         range: ReadRange,
     ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
         Box::pin(async move {
-            self.require_content(AccessKind::Read, path).await?;
+            self.require(&[TouchedPath::content(AccessKind::Read, path)])
+                .await?;
             self.inner.read(path, range).await
         })
     }
@@ -264,7 +262,8 @@ impl Vfs for Guarded {
         range: LineRange,
     ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
         Box::pin(async move {
-            self.require_content(AccessKind::Read, path).await?;
+            self.require(&[TouchedPath::content(AccessKind::Read, path)])
+                .await?;
             self.inner.read_lines(path, range).await
         })
     }
@@ -276,7 +275,8 @@ impl Vfs for Guarded {
         expect: Expect,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(async move {
-            self.require_content(AccessKind::Write, path).await?;
+            self.require(&[TouchedPath::content(AccessKind::Write, path)])
+                .await?;
             self.inner.write(path, data, expect).await
         })
     }
@@ -312,14 +312,16 @@ impl Vfs for Guarded {
 
     fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            self.require_content(AccessKind::Write, path).await?;
+            self.require(&[TouchedPath::content(AccessKind::Write, path)])
+                .await?;
             self.inner.mkdir(path).await
         })
     }
 
     fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            self.require_content(AccessKind::Write, path).await?;
+            self.require(&[TouchedPath::content(AccessKind::Write, path)])
+                .await?;
             self.inner.set_mode(path, mode).await
         })
     }

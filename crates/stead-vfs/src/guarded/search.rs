@@ -3,7 +3,7 @@
 //!
 //! Effects: in-process state, workspace files (reads), what it is given.
 
-use super::judge::path_aliases;
+use super::judge::{TouchedPath, path_aliases};
 use super::{Guarded, with_path};
 use crate::VPath;
 use crate::rules::RuleDecision;
@@ -35,7 +35,8 @@ impl Guarded {
         bounds: Bounds,
         tells: SearchReveals,
     ) -> Result<(Bounds, OmittedFiles), FileSearchError> {
-        self.require_content(AccessKind::Read, root).await?;
+        self.require(&[TouchedPath::content(AccessKind::Read, root)])
+            .await?;
         let links = self.read_links().await;
         // If the root itself needs an approval, the person was asked, and the answer applies to
         // everything that the same rule covers.

@@ -186,7 +186,7 @@ impl Rules {
 
     /// Returns the rules for paths that the arguments of a call name, if they differ: such a call
     /// cannot change files that tools keep for the agent.
-    pub fn for_named_paths(&self) -> Option<Self> {
+    pub(crate) fn for_named_paths(&self) -> Option<Self> {
         let protected = self.protected.for_named_paths()?;
         Some(Self {
             protected,

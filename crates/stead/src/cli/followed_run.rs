@@ -90,14 +90,12 @@ impl FollowedRun {
         self.run.is_some()
     }
 
+    /// Returns what follows from an event of the session.
     pub(crate) fn on_event(&mut self, event: &SessionEvent) -> Vec<FollowStep> {
-        match &event.body {
-            SessionEventBody::Live(event) => self.on_live(event),
-            SessionEventBody::Entry(line) => self.on_entry(line),
-        }
-    }
-
-    fn on_live(&mut self, event: &Arc<Event>) -> Vec<FollowStep> {
+        let event = match &event.body {
+            SessionEventBody::Entry(line) => return self.on_entry(line),
+            SessionEventBody::Live(event) => event,
+        };
         let is_own = event.source.is_empty();
         if self.run.is_none()
             && is_own

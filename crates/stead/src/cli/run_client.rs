@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead::agent::{Agent, OpenQuestion};
 use stead::core::{
-    AnswerCommand, Command, Cursor, Event, EventKind, Hint, InputStatus, Receipt, RunId,
-    RunOutcome, RunReport, SessionId, SpendAmount, Usage,
+    AnswerCommand, Command, Cursor, Hint, InputStatus, Receipt, RunId, RunOutcome, RunReport,
+    SessionId, SpendAmount, Usage,
 };
 use stead::host::{Host, QueuePolicy, SessionHandle, SessionOptions, SessionSubscription};
 use tokio::time::{Instant, sleep_until};
@@ -48,7 +48,7 @@ pub(crate) struct RunClient<'a> {
 pub(crate) struct ClientSession<'a> {
     client: &'a RunClient<'a>,
     host: Arc<Host>,
-    session: SessionHandle,
+    pub(crate) handle: SessionHandle,
     events: SessionSubscription,
     questions: TerminalQuestions,
     renderer: Option<Arc<Renderer>>,
@@ -60,7 +60,7 @@ impl RunClient<'_> {
     pub(crate) async fn run(&self, id: SessionId, command: Command) -> Result<RunReport, CliError> {
         let mut session = self.open(id).await?;
         let resumes = matches!(command, Command::Resume { .. });
-        let ran = match session.send(command).await {
+        let ran = match session.handle.send(command).await {
             Ok(receipt) => {
                 let id = session.id().clone();
                 let run = match resumes {
@@ -69,7 +69,7 @@ impl RunClient<'_> {
                 };
                 session.follow(&receipt, run).await
             }
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         };
         session.close(ran).await
     }
@@ -87,13 +87,13 @@ impl RunClient<'_> {
         let host = Host::new();
         host.add_agent(AGENT, self.agent.clone());
         let address = host.address(AGENT, id).await?;
-        let session = host.open(&address, options).await?;
+        let handle = host.open(&address, options).await?;
         let presence = self.flags.approve.presence(self.env);
-        let events = session.subscribe(Cursor::Now, presence).await?;
+        let events = handle.subscribe(Cursor::Now, presence).await?;
         Ok(ClientSession {
             client: self,
             host,
-            session,
+            handle,
             events,
             questions: TerminalQuestions::default(),
             renderer,
@@ -110,19 +110,14 @@ impl RunClient<'_> {
 }
 
 impl ClientSession<'_> {
-    /// Sends a command. On return it is durable.
-    pub(crate) async fn send(&self, command: Command) -> Result<Receipt, CliError> {
-        Ok(self.session.send(command).await?)
-    }
-
     /// Returns the id of the session.
     pub(crate) fn id(&self) -> &SessionId {
-        &self.session.address().session
+        &self.handle.address().session
     }
 
     /// Returns what became of a command.
     pub(crate) async fn status(&self, receipt: &Receipt) -> Result<Option<InputStatus>, CliError> {
-        Ok(self.session.status(receipt).await?)
+        Ok(self.handle.status(receipt).await?)
     }
 
     /// Closes the session and shows how its run ended.
@@ -158,12 +153,12 @@ impl ClientSession<'_> {
     pub(crate) async fn close_idle(self) {
         let Self {
             host,
-            session,
+            handle,
             events,
             ..
         } = self;
         drop(events);
-        if let Err(error) = host.finish(session, "exit").await {
+        if let Err(error) = host.finish(handle, "exit").await {
             errln!("the hooks at the end of the session failed: {error}");
         }
     }
@@ -193,7 +188,13 @@ impl ClientSession<'_> {
                     quiet_since = Instant::now();
                     for step in run.on_event(&event?) {
                         match step {
-                            FollowStep::Show(event) => self.show(&event),
+                            FollowStep::Show(event) => {
+                                let own = &self.handle.address().session;
+                                self.questions.on_event(own, &event);
+                                if let Some(renderer) = &self.renderer {
+                                    renderer.show(&event);
+                                }
+                            }
                             FollowStep::Recorded(report) => {
                                 recorded = Some((report, Instant::now() + END_GRACE));
                             }
@@ -213,7 +214,7 @@ impl ClientSession<'_> {
                 }
                 () = until(give_up), if waits && !gave_up => {
                     gave_up = true;
-                    let holder = self.session.holder().await;
+                    let holder = self.handle.holder().await;
                     let holder = holder.unwrap_or_else(|| "another process".to_owned());
                     let id = self.id();
                     let message = format!("session {id} is in use by {holder}");
@@ -222,7 +223,7 @@ impl ClientSession<'_> {
                         return Err(CliError::Failed(anyhow::Error::msg(message)));
                     }
                 }
-                () = until(grace_ends), if !is_local || !self.session.is_running() => {
+                () = until(grace_ends), if !is_local || !self.handle.is_running() => {
                     if let Some((report, _)) = recorded.take() {
                         return Ok(report);
                     }
@@ -252,27 +253,10 @@ impl ClientSession<'_> {
     /// Says that another process runs the session.
     async fn announce_wait(&self) -> Result<(), CliError> {
         let id = self.id();
-        if let Some(holder) = self.session.holder().await {
+        if let Some(holder) = self.handle.holder().await {
             errln!("session {id} is in use by {holder}; the input waits there for its turn");
         }
         Ok(())
-    }
-
-    fn show(&mut self, event: &Event) {
-        let own = &self.session.address().session;
-        let asking = event.child.as_ref().map_or(own, |child| &child.session);
-        match &event.kind {
-            EventKind::Decision { id, .. } | EventKind::ToolEnded { id, .. } => {
-                self.questions.forget(asking, id);
-            }
-            _ => {}
-        }
-        if let Some(renderer) = &self.renderer {
-            renderer.show(event);
-        }
-        if let EventKind::Awaiting { questions } = &event.kind {
-            self.questions.ask(questions.clone());
-        }
     }
 
     async fn send_answer(&self, typed: TypedAnswer) -> Result<(), CliError> {
@@ -283,7 +267,7 @@ impl ClientSession<'_> {
             subagent: (!is_own).then_some(typed.session),
             ..AnswerCommand::default()
         };
-        self.session.send(Command::Answer(answer)).await?;
+        self.handle.send(Command::Answer(answer)).await?;
         Ok(())
     }
 
@@ -292,13 +276,13 @@ impl ClientSession<'_> {
         let run = run.cloned();
         let by = answerer(self.client.common, self.client.env, None);
         // A run that has just ended cannot be cancelled; its end is on the way.
-        let _ = self.session.send(Command::Cancel { run, by }).await;
+        let _ = self.handle.send(Command::Cancel { run, by }).await;
     }
 
     /// Takes the input back. Returns false if a run has begun with it.
     async fn withdraw(&self, receipt: &Receipt) -> Result<bool, CliError> {
         let inputs = vec![receipt.input_id.clone()];
-        self.session.send(Command::Withdraw { inputs }).await?;
+        self.handle.send(Command::Withdraw { inputs }).await?;
         let until = Instant::now() + WITHDRAWAL_PATIENCE;
         loop {
             match self.status(receipt).await? {
@@ -327,7 +311,7 @@ impl ClientSession<'_> {
         &mut self,
         followed: &FollowedRun,
     ) -> Result<Option<RunReport>, CliError> {
-        if self.session.holder().await.is_some() {
+        if self.handle.holder().await.is_some() {
             return Ok(None);
         }
         let id = self.id();
@@ -347,7 +331,7 @@ impl ClientSession<'_> {
             };
             // Another client may have resumed it first.
             let _ = self
-                .session
+                .handle
                 .send_once(resume, &format!("resume {}", run.id))
                 .await;
             return Ok(None);

@@ -27,7 +27,7 @@ impl RunHooks {
         trigger: &str,
     ) -> Result<(), RunStop> {
         for (level, text) in submission.notices {
-            journal.emit_unhooked(EventKind::Notice { level, text });
+            journal.emit(EventKind::Notice { level, text });
         }
         self.pending_context.extend(submission.context);
         if !listens(journal, HookEvent::RunStart) {

@@ -117,7 +117,7 @@ async fn record_results(
     mut results: HookResults,
 ) -> Result<HookResults, RunStop> {
     for (level, text) in results.notices.drain(..) {
-        journal.emit_unhooked(EventKind::Notice { level, text });
+        journal.emit(EventKind::Notice { level, text });
     }
     let entries: Vec<Entry> = results.runs.drain(..).map(Entry::Hook).collect();
     if !entries.is_empty() {

@@ -135,7 +135,7 @@ impl RunHooks {
         let hooks = &journal.agent().hooks;
         let results = hooks.fire(input, &self.context(journal)).await;
         for (level, text) in results.notices {
-            journal.emit_unhooked(EventKind::Notice { level, text });
+            journal.emit(EventKind::Notice { level, text });
         }
         reply.entries = results.runs.into_iter().map(Entry::Hook).collect();
         for change in results.changes {

@@ -234,7 +234,7 @@ pub(super) async fn verdict(
         named_paths,
         resolved_paths: lies,
         command,
-        project,
+        changed_project: project,
         isolation: stead_sandbox::Isolation::NONE,
         taint: None,
         prompt_source: None,

@@ -83,9 +83,9 @@ pub(super) async fn answer(
     };
     let granted_before = agent.grants(agent.owner()).list().await?;
     let mut session = client.open(session_id.clone()).await?;
-    let sent = match session.send(Command::Answer(command)).await {
+    let sent = match session.handle.send(Command::Answer(command)).await {
         Ok(receipt) => wait_until_taken(&session, receipt).await,
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     };
     let taken = match sent {
         Ok(taken) => taken,

@@ -5,7 +5,9 @@
 use crate::cli::print::{err, errln};
 use std::collections::VecDeque;
 use std::io::BufRead;
-use stead::core::{ApprovalAnswer, ApprovalQuestion, ApprovalReply, DecisionKind, SessionId};
+use stead::core::{
+    ApprovalAnswer, ApprovalQuestion, ApprovalReply, DecisionKind, Event, EventKind, SessionId,
+};
 use tokio::sync::mpsc;
 
 /// The lines that wait to be read as answers.
@@ -27,6 +29,19 @@ pub(crate) struct TypedAnswer {
 }
 
 impl TerminalQuestions {
+    /// Asks the questions that a run waits for, and forgets those that were answered elsewhere. `own`
+    /// is the session of the run.
+    pub(crate) fn on_event(&mut self, own: &SessionId, event: &Event) {
+        let asking = event.child.as_ref().map_or(own, |child| &child.session);
+        match &event.kind {
+            EventKind::Awaiting { questions } => self.ask(questions.clone()),
+            EventKind::Decision { id, .. } | EventKind::ToolEnded { id, .. } => {
+                self.forget(asking, id);
+            }
+            _ => {}
+        }
+    }
+
     /// Asks questions, after those that are open.
     pub(crate) fn ask(&mut self, questions: Vec<ApprovalQuestion>) {
         let was_idle = self.open.is_empty();
@@ -37,7 +52,7 @@ impl TerminalQuestions {
     }
 
     /// Forgets a question that was answered elsewhere, or is no longer asked.
-    pub(crate) fn forget(&mut self, session: &SessionId, id: &str) {
+    fn forget(&mut self, session: &SessionId, id: &str) {
         let is_meant =
             |question: &ApprovalQuestion| question.session == *session && question.id == id;
         let is_shown = self.open.front().is_some_and(is_meant);
