@@ -19,6 +19,6 @@ for option in "$@"; do
   fi
 done
 
-cargo build --release --manifest-path "$here/../Cargo.toml" -p stead -p stead-bench -p stead-testkit --bin stead --bin stead-bench --bin fake-model
+cargo build --profile dist --manifest-path "$here/../Cargo.toml" -p stead -p stead-bench -p stead-testkit --bin stead --bin stead-bench --bin fake-model
 python3 "$here/gen_data.py" "$BENCH_TMP/data"
-exec python3 "$here/bench.py" --stead "$target/release/stead" --adapter "$target/release/stead-bench" --fake-model "$target/release/fake-model" "${options[@]}"
+exec python3 "$here/bench.py" --stead "$target/dist/stead" --adapter "$target/dist/stead-bench" --fake-model "$target/dist/fake-model" "${options[@]}"

@@ -59,8 +59,16 @@ cargo test --workspace --doc --quiet 2>&1 | tee -a "$log"
 say "docs"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
-say "the demo"
-cargo run --quiet -- demo --fast >/dev/null
+say "the binary with its default features: no warnings, the demo, and what it says about a store that it lacks"
+warnings=$(cargo build --quiet 2>&1) && [ -z "$warnings" ] || { echo "$warnings"; exit 1; }
+target=${CARGO_TARGET_DIR:-target}/debug/stead
+"$target" demo --fast >/dev/null
+mkdir "$servers/workspace"
+for feature in redis postgres mysql; do
+  printf 'filesystem: {mode: store, url: "%s://user@127.0.0.1:1/name"}\n' "$feature" >"$servers/workspace/agent.yaml"
+  said=$(XDG_CONFIG_HOME=$servers/config "$target" --trust -C "$servers/workspace" sessions list 2>&1) && { echo "it opened a store of $feature"; exit 1; }
+  grep -qF -- "--features $feature" <<<"$said" || { echo "$said"; exit 1; }
+done
 
 tests=$(sed -n 's/.*Summary.* \([0-9][0-9]*\) passed.*/\1/p' "$log" | tail -1)
 doctests=$(awk '/^test result: ok\./ { sum += $4 } END { print sum + 0 }' "$log")

@@ -2,13 +2,9 @@
 //!
 //! Effects: the clock, randomness, the local disk (writes), the store (writes), the network.
 
-use crate::{MemoryStore, RedisStore, SqlStore, Store, StoreError};
+use crate::{MemoryStore, SqlStore, Store, StoreError};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-/// The maximum time that a server may take to start.
-const STARTUP_TIMEOUT: Duration = Duration::from_secs(8);
-const RETRY_PAUSE: Duration = Duration::from_millis(200);
 const SCHEMES: &str = "sqlite:, redis://, rediss://, postgres://, mysql://, mariadb:// and memory:";
 
 /// Opens the store at `url`:
@@ -20,6 +16,9 @@ const SCHEMES: &str = "sqlite:, redis://, rediss://, postgres://, mysql://, mari
 /// | `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://…` | Redis, plain or with TLS |
 /// | `postgres://USER:PASSWORD@HOST[:PORT]/DATABASE` | PostgreSQL |
 /// | `mysql://USER:PASSWORD@HOST[:PORT]/DATABASE` | MySQL or MariaDB |
+///
+/// The last three need the features `redis`, `postgres` and `mysql`; without one, the error says how
+/// to build it in.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -44,6 +43,18 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     }
 }
 
+#[cfg(feature = "redis")]
+async fn redis(url: &str) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(Arc::new(
+        crate::RedisStore::connect_when_started(url).await?,
+    ))
+}
+
+#[cfg(not(feature = "redis"))]
+async fn redis(_url: &str) -> Result<Arc<dyn Store>, StoreError> {
+    Err(StoreError::not_built_in("Redis", "redis"))
+}
+
 fn unknown_scheme(url: &str) -> StoreError {
     // Text without a scheme may be anything, even a password, so it is not repeated.
     let scheme = url
@@ -52,20 +63,6 @@ fn unknown_scheme(url: &str) -> StoreError {
     StoreError::Setup(format!(
         "the URL of the store is not known ({scheme}); there are {SCHEMES}"
     ))
-}
-
-/// Connects to Redis, retrying while the server starts, as the SQL drivers do.
-async fn redis(url: &str) -> Result<Arc<dyn Store>, StoreError> {
-    let end = Instant::now() + STARTUP_TIMEOUT;
-    loop {
-        match RedisStore::connect(url).await {
-            Ok(store) => return Ok(Arc::new(store)),
-            Err(StoreError::Unavailable { .. }) if Instant::now() < end => {
-                tokio::time::sleep(RETRY_PAUSE).await
-            }
-            Err(error) => return Err(error),
-        }
-    }
 }
 
 /// Returns `url` without user, password and query, for messages.

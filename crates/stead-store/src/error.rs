@@ -125,6 +125,18 @@ impl StoreError {
         }
     }
 
+    /// The error for a store that was left out when this program was built.
+    #[cfg(any(
+        test,
+        not(all(feature = "mysql", feature = "postgres", feature = "redis"))
+    ))]
+    pub(crate) fn not_built_in(store: &str, feature: &str) -> Self {
+        Self::Setup(format!(
+            "this stead was built without {store}; `cargo install --path crates/stead --features {feature}` builds \
+             it in, --all-features every store"
+        ))
+    }
+
     /// Sorts a system error by what a person can do about it.
     pub(crate) fn io(path: impl Into<PathBuf>, cause: std::io::Error) -> Self {
         use std::io::ErrorKind as K;
@@ -134,5 +146,19 @@ impl StoreError {
             K::ReadOnlyFilesystem | K::PermissionDenied => Self::ReadOnly { path, cause },
             _ => Self::Io { path, cause },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_was_left_out_is_told_with_the_command_that_builds_it_in() {
+        assert_eq!(
+            StoreError::not_built_in("Redis", "redis").to_string(),
+            "this stead was built without Redis; `cargo install --path crates/stead --features redis` builds it in, \
+             --all-features every store"
+        );
     }
 }

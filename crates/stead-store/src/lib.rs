@@ -31,6 +31,8 @@
 //! # });
 //! ```
 //!
+//! Redis, PostgreSQL and MySQL are built in with the features `redis`, `postgres` and `mysql`.
+//!
 //! Effects: none.
 
 mod bus;
@@ -45,6 +47,7 @@ mod jobs;
 mod line_log;
 mod local;
 mod memory_store;
+#[cfg(feature = "redis")]
 mod redis;
 mod sessions;
 mod sql;
@@ -69,6 +72,7 @@ pub use inbox::{
 pub use jobs::{ClaimedTenantJob, TenantJob, TenantJobKind, TenantJobs};
 pub use line_log::{FileLineLog, LineLog, RewriteLines, StoreLineLog};
 pub use memory_store::MemoryStore;
+#[cfg(feature = "redis")]
 pub use redis::RedisStore;
 pub use sessions::{
     CursorError, FileSessions, Holder, ImportOutcome, JournalEnd, JournalWriter, LockWait,

@@ -51,6 +51,14 @@ impl Hub {
         }
     }
 
+    fn lock(&self) -> MutexGuard<'_, HashMap<Channel, broadcast::Sender<HubEvent>>> {
+        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a bus over a server needs besides.
+#[cfg(any(feature = "postgres", feature = "redis"))]
+impl Hub {
     pub(super) fn send_to_all(&self, event: &HubEvent) {
         self.lock()
             .retain(|_, sender| sender.send(event.clone()).is_ok());
@@ -67,10 +75,6 @@ impl Hub {
         self.lock()
             .get(channel)
             .is_some_and(|sender| sender.receiver_count() > 0)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Channel, broadcast::Sender<HubEvent>>> {
-        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -17,11 +17,13 @@ mod envelope;
 mod hub;
 mod local;
 mod runtime_dir;
+#[cfg(any(feature = "postgres", feature = "redis"))]
 mod server;
 
 pub(crate) use envelope::Envelope;
 pub(crate) use hub::MemoryBus;
 pub(crate) use local::LocalBus;
+#[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) use server::{BusFault, BusListener, BusTransport, ServerBus};
 
 use crate::{Space, StoreError};

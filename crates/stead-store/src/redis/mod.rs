@@ -38,7 +38,11 @@ use redis::Script;
 use reply::ScriptReply;
 use scripts::Scripts;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// The maximum time that a server may take to start.
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(8);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// A store on a Redis server.
 #[derive(Debug)]
@@ -63,6 +67,19 @@ impl RedisStore {
             scripts: Scripts::new(),
             bus,
         })
+    }
+
+    /// Connects, retrying while the server starts, as the SQL drivers do.
+    pub(crate) async fn connect_when_started(url: &str) -> Result<Self, StoreError> {
+        let end = Instant::now() + STARTUP_TIMEOUT;
+        loop {
+            match Self::connect(url).await {
+                Err(StoreError::Unavailable { .. }) if Instant::now() < end => {
+                    tokio::time::sleep(RETRY_PAUSE).await
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
     async fn call(

@@ -24,7 +24,7 @@ mod schema;
 mod url;
 
 use crate::Bus;
-use crate::bus::{DEFAULT_RUNTIME_DIR, LocalBus, MemoryBus, ServerBus};
+use crate::bus::{DEFAULT_RUNTIME_DIR, LocalBus, MemoryBus};
 use crate::connect::without_credentials;
 use crate::contract::{FencingToken, MAX_KEY_BYTES, Space, StateStore};
 use crate::error::StoreError;
@@ -71,22 +71,16 @@ impl SqlStore {
     /// Opens the store at `url`: `sqlite:PATH`, `sqlite::memory:`, `postgres://…`, `mysql://…` or
     /// `mariadb://…`. Creates its tables if needed; the database itself must exist.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
-        let (dialect, driver, place) = match url::parse_target(url)? {
-            DatabaseTarget::Sqlite(path) => (
-                SqlDialect::Sqlite,
-                drivers::sqlite(path)?,
-                format!("sqlite:{path}"),
-            ),
-            DatabaseTarget::Postgres => (
-                SqlDialect::Postgres,
-                drivers::postgres(url)?,
-                without_credentials(url),
-            ),
-            DatabaseTarget::Mysql => (
-                SqlDialect::Mysql,
-                drivers::mysql(url)?,
-                without_credentials(url),
-            ),
+        let target = url::parse_target(url)?;
+        let (dialect, place) = match target {
+            DatabaseTarget::Sqlite(path) => (SqlDialect::Sqlite, format!("sqlite:{path}")),
+            DatabaseTarget::Postgres => (SqlDialect::Postgres, without_credentials(url)),
+            DatabaseTarget::Mysql => (SqlDialect::Mysql, without_credentials(url)),
+        };
+        let driver = match target {
+            DatabaseTarget::Sqlite(path) => drivers::sqlite(path)?,
+            DatabaseTarget::Postgres => drivers::postgres(url)?,
+            DatabaseTarget::Mysql => drivers::mysql(url)?,
         };
         let limits = ServerLimits::default();
         let bus = connect_bus(url, &driver, &place, Path::new(DEFAULT_RUNTIME_DIR))?;
@@ -229,10 +223,7 @@ fn connect_bus(
             Arc::new(LocalBus::new(runtime_dir, &file.to_string_lossy()))
         }
         DatabaseTarget::Mysql => Arc::new(LocalBus::new(runtime_dir, place)),
-        DatabaseTarget::Postgres => {
-            let carrier = drivers::PostgresBus::new(url, driver.clone(), place.to_owned())?;
-            Arc::new(ServerBus::new(Arc::new(carrier)))
-        }
+        DatabaseTarget::Postgres => drivers::postgres_bus(url, driver.clone(), place.to_owned())?,
     })
 }
 

@@ -5,7 +5,7 @@
 use crate::StoreError;
 
 /// A database named by a URL.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DatabaseTarget<'a> {
     /// A file, or `:memory:`.
     Sqlite(&'a str),

@@ -5,15 +5,26 @@
 //!
 //! Effects: the local disk (writes), the store (writes), the network.
 
+mod absent;
+#[cfg(feature = "mysql")]
 mod mysql;
 mod pool;
+#[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "postgres")]
 mod postgres_bus;
 mod sqlite;
 
+#[cfg(not(feature = "mysql"))]
+pub(super) use absent::mysql;
+#[cfg(not(feature = "postgres"))]
+pub(super) use absent::{postgres, postgres_bus};
+#[cfg(feature = "mysql")]
 pub(super) use mysql::connect as mysql;
+#[cfg(feature = "postgres")]
 pub(super) use postgres::connect as postgres;
-pub(super) use postgres_bus::PostgresBus;
+#[cfg(feature = "postgres")]
+pub(super) use postgres_bus::connect as postgres_bus;
 pub(super) use sqlite::{SQLITE_MEMORY, connect as sqlite};
 
 use super::dialect::SqlDialect;
@@ -50,6 +61,10 @@ trait SqlBackend: Database + HasStatementCache {
 /// The kind of a database error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DbErrorClass {
+    #[cfg_attr(
+        not(any(feature = "mysql", feature = "postgres")),
+        expect(dead_code, reason = "a file has no connection that can be lost")
+    )]
     Lost,
     Contended,
     Duplicate,

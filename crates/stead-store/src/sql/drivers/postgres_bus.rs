@@ -6,7 +6,8 @@
 //! Effects: the clock, the environment, the store (writes), the network.
 
 use super::super::driver::{DbFault, Driver, Statement};
-use crate::bus::{BusFault, BusListener, BusTransport, Channel, Envelope};
+use crate::bus::{BusFault, BusListener, BusTransport, Channel, Envelope, ServerBus};
+use crate::{Bus, StoreError};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -25,28 +26,28 @@ const KIND_TEXT: char = 't';
 const KIND_HEX: char = 'x';
 const KIND_LAGGED: char = 'l';
 
+/// Returns the bus of the database at `url`, which connects when it is used.
+pub(in super::super) fn connect(
+    url: &str,
+    driver: Arc<dyn Driver>,
+    place: String,
+) -> Result<Arc<dyn Bus>, StoreError> {
+    let options: PgConnectOptions = url.parse().map_err(|cause: sqlx::Error| {
+        StoreError::Setup(format!("the URL of the store: {cause}"))
+    })?;
+    let transport = PostgresBus {
+        options: options.disable_statement_logging(),
+        driver,
+        place,
+    };
+    Ok(Arc::new(ServerBus::new(Arc::new(transport))))
+}
+
 /// Notifications of one database.
-pub(in super::super) struct PostgresBus {
+struct PostgresBus {
     options: PgConnectOptions,
     driver: Arc<dyn Driver>,
     place: String,
-}
-
-impl PostgresBus {
-    pub(in super::super) fn new(
-        url: &str,
-        driver: Arc<dyn Driver>,
-        place: String,
-    ) -> Result<Self, crate::StoreError> {
-        let options: PgConnectOptions = url.parse().map_err(|cause: sqlx::Error| {
-            crate::StoreError::Setup(format!("the URL of the store: {cause}"))
-        })?;
-        Ok(Self {
-            options: options.disable_statement_logging(),
-            driver,
-            place,
-        })
-    }
 }
 
 impl BusTransport for PostgresBus {
