@@ -60,7 +60,7 @@ pub use model_facts::UNKNOWN_WINDOW_TOKENS;
 pub use offload::copy_offloaded;
 pub use run::{
     BackgroundTaskPolicy, EntryListener, INTERRUPTED, Listener, RunOptions, RunTrigger,
-    Sessionless, SessionlessResult, TurnSetup, run as run_session,
+    Sessionless, SessionlessResult, TurnSetup, run_session,
 };
 pub use session::{PreparedInput, RewindPoint, Session};
 pub use session_models::NoModelReason;

@@ -49,7 +49,9 @@ impl AgentMemoryContext {
                 MeteredError::Budget(BudgetError::Exhausted(error)) => MemoryError::Budget(error),
                 MeteredError::Budget(BudgetError::Store(error)) => MemoryError::Store(error),
                 MeteredError::Model(error) => MemoryError::Model(error),
-                MeteredError::TimedOut(limit) => MemoryError::Slow(limit.as_secs()),
+                MeteredError::TimedOut(limit) => MemoryError::TimedOut {
+                    seconds: limit.as_secs(),
+                },
             })?;
         // If the usage cannot be logged, the answer still counts.
         let _ = answer

@@ -162,7 +162,7 @@ impl SessionActor {
         };
         // Whoever opens the session during the run reaches this actor.
         let _reachable = mailbox.channel.own.upgrade();
-        let rows = options.inputs.clone();
+        let rows = options.inbox_rows.clone();
         let (reply, receipt) = match reply {
             ReplyTo::Client(sender) => (ReplyTo::Nobody, Some(sender)),
             other @ (ReplyTo::Row(_) | ReplyTo::Nobody) => (other, None),
@@ -215,7 +215,7 @@ impl SessionActor {
             trigger: RunTrigger::Input(input.content.clone()),
             options: RunOptions {
                 origin: input.origin.clone(),
-                inputs: reply.row().into_iter().collect(),
+                inbox_rows: reply.row().into_iter().collect(),
                 pin: input.pinned,
                 ..options
             },
@@ -257,7 +257,7 @@ impl SessionActor {
             ..InputCommand::default()
         };
         let mut order = self.input_order(input, ReplyTo::Nobody);
-        order.options.inputs = message.rows;
+        order.options.inbox_rows = message.rows;
         self.run(order).await;
     }
 

@@ -102,11 +102,11 @@ impl RunProgress {
         for line in lines {
             let inputs = match &line.entry {
                 Entry::User(input) => {
-                    let row = input.inputs.first().cloned();
+                    let row = input.inbox_rows.first().cloned();
                     state.input.get_or_insert((line.seq, row));
-                    &input.inputs
+                    &input.inbox_rows
                 }
-                Entry::Steer(steer) => &steer.inputs,
+                Entry::Steer(steer) => &steer.inbox_rows,
                 Entry::Decision(decision) => {
                     let decided = DecidedCall {
                         session: self.session.clone(),

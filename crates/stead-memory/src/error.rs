@@ -36,8 +36,11 @@ pub enum MemoryError {
     #[error("the model's answer cannot be used: {0}")]
     Answer(String),
     /// The model did not answer in time.
-    #[error("the model did not answer within {0} seconds")]
-    Slow(u64),
+    #[error("the model did not answer within {seconds} seconds")]
+    TimedOut {
+        /// The time limit.
+        seconds: u64,
+    },
     /// A memory file is not text.
     #[error("{path}:{line}: this is not UTF-8 text; repair the file, nothing was changed")]
     NotText {
@@ -53,7 +56,7 @@ pub enum MemoryError {
     #[error("there is no fact {0}")]
     NoSuchFact(String),
     /// A document or a job cannot be parsed.
-    #[error("what is kept as {key} cannot be read: {cause}")]
+    #[error("the memory document or job {key} cannot be parsed: {cause}")]
     Unreadable {
         /// The key of the document.
         key: String,
@@ -74,7 +77,7 @@ impl MemoryError {
             | Self::Files(_)
             | Self::Model(_)
             | Self::Answer(_)
-            | Self::Slow(_)
+            | Self::TimedOut { .. }
             | Self::NotText { .. }
             | Self::Contended(_)
             | Self::Unreadable { .. } => None,

@@ -59,7 +59,7 @@ pub(crate) struct HttpModel {
     headers: HeaderMap,
     limits_queries: Vec<LimitsQuery>,
     mode: WireMode,
-    limits: HttpTimeouts,
+    timeouts: HttpTimeouts,
     redactor: Redactor,
     /// Created on first use: loading root certificates takes milliseconds, and a fallback may never
     /// be needed.
@@ -106,7 +106,7 @@ impl HttpModel {
             wire,
             base_url,
             key,
-            limits_queries: inquiries,
+            limits_queries,
             mode,
             timeouts,
         } = settings;
@@ -126,7 +126,7 @@ impl HttpModel {
             .map_err(|problem| config_error(name, problem))?;
         let total = parse_seconds(name, "total_seconds", timeouts.total_seconds)?;
         let idle = parse_seconds(name, "idle_seconds", timeouts.idle_seconds)?;
-        let limits = HttpTimeouts {
+        let timeouts = HttpTimeouts {
             connect: parse_seconds(name, "connect_seconds", timeouts.connect_seconds)?,
             idle: match mode {
                 WireMode::Stream => idle,
@@ -143,9 +143,9 @@ impl HttpModel {
             base_url,
             url,
             headers,
-            limits_queries: inquiries,
+            limits_queries,
             mode,
-            limits,
+            timeouts,
             redactor,
             client,
         })
@@ -167,7 +167,7 @@ impl Model for HttpModel {
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
-        let deadline = Instant::now() + self.limits.total;
+        let deadline = Instant::now() + self.timeouts.total;
         let answer = HttpAnswer {
             model: self,
             request,
@@ -252,7 +252,7 @@ impl HttpModel {
 
     fn client(&self) -> Result<&Client, ModelError> {
         self.client
-            .get_or_init(|| client(&self.url, self.limits.connect))
+            .get_or_init(|| client(&self.url, self.timeouts.connect))
             .as_ref()
             .map_err(Clone::clone)
     }
@@ -311,13 +311,13 @@ impl HttpModel {
         deadline: Instant,
         future: impl Future<Output = T>,
     ) -> Result<T, ModelError> {
-        let idle = Instant::now() + self.limits.idle;
+        let idle = Instant::now() + self.timeouts.idle;
         tokio::time::timeout_at(idle.min(deadline), future)
             .await
             .map_err(|_| {
                 ModelError::TimedOut(match idle < deadline {
-                    true => format!("the provider sent nothing for {:?}", self.limits.idle),
-                    false => format!("the answer took longer than {:?}", self.limits.total),
+                    true => format!("the provider sent nothing for {:?}", self.timeouts.idle),
+                    false => format!("the answer took longer than {:?}", self.timeouts.total),
                 })
             })
     }

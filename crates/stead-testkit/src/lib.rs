@@ -41,8 +41,8 @@ pub mod vfs_suite;
 pub use disk::{DiskOp, DiskOpKind, Fault, FaultDisk, KillPoint};
 pub use lossy::LossyProxy;
 pub use model::{
-    AnswerGate, FakeAnswer, FakeModel, FakeWire, ParsedRequest, RecordedRequest, RequestCall,
-    RequestTurn, ResponseMode, bench_like, fail, gate, hang, raw, raw_sse, render, reply, reset,
+    AnswerLatch, FakeAnswer, FakeModel, FakeWire, ParsedRequest, RecordedRequest, RequestCall,
+    RequestTurn, ResponseMode, bench_like, fail, hang, latch, raw, raw_sse, render, reply, reset,
 };
 pub use pty::Pty;
 pub use reexec::{Child, ChildExit, ChildRole, Death, child_role};

@@ -414,8 +414,8 @@ impl fmt::Debug for Registry {
 
 /// A call with its tool, its arguments as the schema wants them, and its plan.
 ///
-/// [`Registry::prepare`](crate::Registry::prepare) makes it, once per call. Everything that follows
-/// uses it: the gate, the question to a person, and the execution.
+/// [`Registry::prepare_for_gate`](crate::Registry::prepare_for_gate) makes it, each time the call is
+/// judged or shown to hooks. The gate, the question to a person and the execution use it.
 pub struct PreparedCall {
     tool: Arc<dyn Tool>,
     args: Value,

@@ -140,7 +140,7 @@ impl CommandCheck<'_> {
         match judgement.kind {
             VerdictKind::Deny => return Ok(RuleMatch::Matched(verdict)),
             VerdictKind::Ask => {
-                if let Some(verdict) = self.denied_word().await? {
+                if let Some(verdict) = self.question_about_denied_word().await? {
                     return Ok(RuleMatch::Matched(verdict));
                 }
                 return Ok(match judgement.rules.is_empty() {
@@ -169,13 +169,13 @@ impl CommandCheck<'_> {
         }
         let shown = self.shown_folders().await;
         let verdict = match stead_vfs::judge_accesses(self.rules, self.files, &shown).await? {
-            Some(denied) if denied.kind != VerdictKind::Allow => Verdict {
+            Some(restricted) if restricted.kind != VerdictKind::Allow => Verdict {
                 kind: VerdictKind::Ask,
                 reason: format!(
                     "commands.reads: {}; name the files or folders to look at",
-                    denied.reason
+                    restricted.reason
                 ),
-                rules: denied.rules,
+                rules: restricted.rules,
             },
             Some(_) | None => verdict,
         };
@@ -276,7 +276,7 @@ impl CommandCheck<'_> {
 
     /// Returns a question about a word that names a file which may not be read. Whether the command
     /// reads it is not known.
-    async fn denied_word(&self) -> Result<Option<Verdict>, VfsError> {
+    async fn question_about_denied_word(&self) -> Result<Option<Verdict>, VfsError> {
         let parts = self.paths.script.parts.iter();
         let parts = parts.filter(|part| part.invocation != Invocation::BehindCommand);
         for word in parts.flat_map(path_words) {

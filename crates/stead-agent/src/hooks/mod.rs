@@ -22,7 +22,7 @@
 //! | `run_end` | the outcome; `message` | `outcome, reason, text` | – |
 //! | `before_context_build`, `after_context_build`, `before_model_call` | the model | `model {name, step, messages, tools, tokens, max_output_tokens, temperature, last}` | the run ends as failed |
 //! | `after_model_call` | the model | `model {name, step, text, calls, stop}` | the reply is dropped, the run ends as failed |
-//! | `before_tool_call` | every name of the tool | `tool {name, called_as, call_id, args}` | the call is denied |
+//! | `before_tool_call` | every name of the tool | `tool {name, called_as, call_id, parent?, args, input, raw_args, paths}` | the call is denied |
 //! | `after_tool_call` | every name of the tool | `tool {…, status, result, cut}` | the result is withheld |
 //! | `permission_request` | every name of the tool | `tool {…}, rule` | the call is denied |
 //! | `before_compaction` | `limit`, `overflow`, `manual` | `compaction {cause, before_tokens}` | nothing is left out |
@@ -47,4 +47,4 @@ pub(crate) use runtime::HookRuntime;
 pub use runtime::{Delegate, HookTask};
 
 pub(crate) use engine::HookResults;
-pub(crate) use run_hooks::{BeforeTool, HookedReply, RunHooks, Submission, submit};
+pub(crate) use run_hooks::{BeforeToolOutcome, HookedReply, RunHooks, Submission, submit};

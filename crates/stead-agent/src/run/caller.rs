@@ -8,7 +8,7 @@ use super::nested::{EndedCall, NestedWork};
 use super::signals::RunSignals;
 use super::stop::RunStop;
 use crate::admission::{Admission, AdmittedCall};
-use crate::hooks::{BeforeTool, RunHooks};
+use crate::hooks::{BeforeToolOutcome, RunHooks};
 use crate::session::RunFiles;
 use futures_util::StreamExt;
 use stead_core::{
@@ -64,8 +64,8 @@ impl ToolCaller<'_, '_> {
                 let call = pending.call.clone();
                 let asked = hooks.before_tool(self.journal, self.conversation, pending, None);
                 match asked.await? {
-                    BeforeTool::Continue(changed) => pending = *changed,
-                    BeforeTool::Deny(text) => {
+                    BeforeToolOutcome::Continue(changed) => pending = *changed,
+                    BeforeToolOutcome::Deny(text) => {
                         self.refuse(&call, None, ResultStatus::Denied, text).await?;
                         continue;
                     }

@@ -74,7 +74,7 @@ impl<'a> ActiveRun<'a> {
                     {
                         self.prompt_files.mark_stale();
                     }
-                    self.caller().run_tools(calls).await?;
+                    self.tool_caller().run_tools(calls).await?;
                 }
                 NextAction::Nudge(text) => {
                     let notice =
@@ -121,7 +121,7 @@ impl<'a> ActiveRun<'a> {
         }
     }
 
-    pub(super) fn caller(&mut self) -> ToolCaller<'_, 'a> {
+    pub(super) fn tool_caller(&mut self) -> ToolCaller<'_, 'a> {
         ToolCaller {
             journal: &mut self.journal,
             hooks: self.hooks.as_mut(),
@@ -133,7 +133,7 @@ impl<'a> ActiveRun<'a> {
 
     pub(super) fn asker(&mut self) -> Asker<'_, 'a> {
         let approvals = self.approvals.clone();
-        Asker::new(self.caller(), approvals)
+        Asker::new(self.tool_caller(), approvals)
     }
 
     /// Prepares the next call of the model: the acting agent gets its own prompt and tools, and the

@@ -1,6 +1,6 @@
 //! Runs: one input, or one interrupted run, worked to its end.
 //!
-//! [`run`] is the life of a run from top to bottom:
+//! [`run_session`] is the life of a run from top to bottom:
 //!
 //! 1. [`opening::prepare`] checks everything that can be refused before anything is recorded.
 //! 2. [`opening::open`] opens the journal and records the input.
@@ -61,7 +61,7 @@ use stead_store::RunKey;
 
 /// Runs `session` to its end, as [`Session::run`], [`Session::resume_with`] and [`Session::wake`] do.
 /// Boxed, so that the code of a run is compiled once and not in every crate that starts one.
-pub fn run(
+pub fn run_session(
     session: &mut Session,
     trigger: RunTrigger,
     mut options: RunOptions,

@@ -11,7 +11,7 @@ use super::nested::{
 };
 use super::stop::RunStop;
 use crate::admission::{Admission, AdmittedCall};
-use crate::hooks::{BeforeTool, HookResults};
+use crate::hooks::{BeforeToolOutcome, HookResults};
 use crate::taint::CallTaint;
 use std::borrow::Cow;
 use stead_core::{
@@ -257,8 +257,8 @@ impl ToolCaller<'_, '_> {
             let call = pending.call.clone();
             let asked = hooks.before_tool(self.journal, self.conversation, pending, Some(&nested));
             match asked.await {
-                Ok(BeforeTool::Continue(changed)) => pending = *changed,
-                Ok(BeforeTool::Deny(text)) => {
+                Ok(BeforeToolOutcome::Continue(changed)) => pending = *changed,
+                Ok(BeforeToolOutcome::Deny(text)) => {
                     let nested = self.introduction(&id, nested);
                     self.refuse(&call, nested, ResultStatus::Denied, text)
                         .await?;

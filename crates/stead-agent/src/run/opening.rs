@@ -108,7 +108,7 @@ pub(super) async fn open<'a>(
         false => IfMissing::Fail,
     };
     let mut writer = SessionWriter::open(session, options.wait, missing).await?;
-    let recorded = writer.state().recorded_inputs(&options.inputs);
+    let recorded = writer.state().recorded_inputs(&options.inbox_rows);
     if !recorded.is_empty() {
         return Err(AgentError::InputsRecorded(recorded));
     }
@@ -202,7 +202,7 @@ pub(super) async fn open<'a>(
 fn name_sender(entries: &mut [Entry], options: &mut RunOptions) {
     for entry in entries {
         if let Entry::User(input) = entry {
-            input.inputs = std::mem::take(&mut options.inputs);
+            input.inbox_rows = std::mem::take(&mut options.inbox_rows);
             if input.cause == RunCause::Input && input.origin.kind == OriginKind::Person {
                 input.origin = options.origin.clone();
             }

@@ -28,7 +28,7 @@ pub struct RunOptions {
     /// Who gave the input.
     pub origin: Origin,
     /// The rows of the session's inbox that the input is made of.
-    pub inputs: Vec<InputId>,
+    pub inbox_rows: Vec<InputId>,
     /// Stops the run.
     pub cancel: CancellationToken,
     /// How questions about calls are answered.
@@ -53,7 +53,7 @@ impl Default for RunOptions {
             listener: Arc::new(|_| {}),
             entries: None,
             origin: Origin::default(),
-            inputs: Vec::new(),
+            inbox_rows: Vec::new(),
             cancel: CancellationToken::new(),
             approvals: ApprovalPolicy::default(),
             wait: LockWait::No,

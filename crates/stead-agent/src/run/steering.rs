@@ -54,7 +54,7 @@ impl ActiveRun<'_> {
             run,
             content,
             origin,
-            inputs: rows,
+            inbox_rows: rows,
         });
         for line in self.journal.record(vec![steer]).await? {
             if let Entry::Steer(Steer { content, .. }) = line.entry {

@@ -249,7 +249,7 @@ impl Session {
         input: Vec<Block>,
         options: RunOptions,
     ) -> Result<RunReport, AgentError> {
-        run::run(self, RunTrigger::Input(input), options).await
+        run::run_session(self, RunTrigger::Input(input), options).await
     }
 
     /// Continues a session that was interrupted, parked or stopped, without new input.
@@ -264,13 +264,13 @@ impl Session {
         raise: SpendAmount,
         options: RunOptions,
     ) -> Result<RunReport, AgentError> {
-        run::run(self, RunTrigger::Resume { raise }, options).await
+        run::run_session(self, RunTrigger::Resume { raise }, options).await
     }
 
     /// Starts a run that nobody gave an input: the model is told of delegated tasks that have
     /// ended. An error if none has ([`Session::has_finished_tasks`]), or if a run is open.
     pub async fn wake(&mut self, options: RunOptions) -> Result<RunReport, AgentError> {
-        run::run(self, RunTrigger::Wake, options).await
+        run::run_session(self, RunTrigger::Wake, options).await
     }
 
     /// The name of the agent that acts.

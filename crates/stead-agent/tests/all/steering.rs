@@ -13,7 +13,7 @@ use stead_agent::{
 };
 use stead_core::{Block, Entry, Event, EventKind, Message, Risk, RunOutcome, ToolEffect};
 use stead_store::OsDisk;
-use stead_testkit::{FakeModel, FakeWire, RecordedRequest, RequestTurn, gate, reply};
+use stead_testkit::{FakeModel, FakeWire, RecordedRequest, RequestTurn, latch, reply};
 use stead_tools::{Output, Tool};
 use stead_workspace::{DropPolicy, QueueMode, QueueSettings};
 use tokio::sync::Notify;
@@ -395,12 +395,12 @@ fn a_message_is_for_the_run_and_not_for_its_child() {
 fn who_waits_for_a_child_in_the_background_hears_what_is_said() {
     let dir = tempfile::tempdir().unwrap();
     let queue = queue(QueueMode::Steer);
-    let held = gate();
+    let held = latch();
     let child = held.clone();
     let order = json!({"agent": "general-purpose", "description": "c", "prompt": "count", "background": true});
     let server =
         FakeModel::start_with(move |request| match (is_child(request), answers(request)) {
-            (true, _) => reply().text("three").after(&child),
+            (true, _) => reply().text("three").held_by(&child),
             (false, 0) => reply().call("task", order.clone()),
             (false, 1) => reply().text("I wait"),
             (false, 2) => {

@@ -236,8 +236,8 @@ pub struct Steer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// The rows of the session's inbox that it is made of.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub inputs: Vec<InputId>,
+    #[serde(default, rename = "inputs", skip_serializing_if = "Vec::is_empty")]
+    pub inbox_rows: Vec<InputId>,
 }
 
 impl Steer {
@@ -247,7 +247,7 @@ impl Steer {
             run,
             content,
             origin: None,
-            inputs: Vec::new(),
+            inbox_rows: Vec::new(),
         }
     }
 }

@@ -23,8 +23,8 @@ pub struct UserInput {
     #[serde(skip_serializing_if = "SpendAmount::is_zero")]
     pub raise: SpendAmount,
     /// The rows of the session's inbox that it is made of.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub inputs: Vec<InputId>,
+    #[serde(rename = "inputs", skip_serializing_if = "Vec::is_empty")]
+    pub inbox_rows: Vec<InputId>,
 }
 
 /// Why a run begins.
@@ -112,7 +112,7 @@ impl UserInput {
             origin: Origin::default(),
             content,
             raise: SpendAmount::default(),
-            inputs: Vec::new(),
+            inbox_rows: Vec::new(),
         }
     }
 
@@ -181,7 +181,7 @@ impl From<RecordedInput> for UserInput {
             origin: recorded.origin.unwrap_or(Origin::of_kind(kind)),
             content: recorded.content,
             raise: recorded.raise,
-            inputs: recorded.inputs,
+            inbox_rows: recorded.inputs,
         }
     }
 }

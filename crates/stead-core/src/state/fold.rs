@@ -72,7 +72,7 @@ impl SessionState {
         if input.cause == RunCause::Resume && !self.is_resumable() {
             return Err("there is nothing to resume");
         }
-        self.remember_inputs(seq, &input.inputs);
+        self.remember_inputs(seq, &input.inbox_rows);
         if !input.content.is_empty() {
             let message = Message::User {
                 content: input.content.clone(),
@@ -246,7 +246,7 @@ impl SessionState {
         }
         // There is more to answer now.
         run.answered = None;
-        self.remember_inputs(seq, &steer.inputs);
+        self.remember_inputs(seq, &steer.inbox_rows);
         self.push_message(
             seq,
             Message::User {

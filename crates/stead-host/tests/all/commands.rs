@@ -12,7 +12,7 @@ use stead_core::{
 };
 use stead_host::{Host, SessionOptions};
 use stead_model::ModelSettings;
-use stead_testkit::{FakeModel, RecordedRequest, gate, reply};
+use stead_testkit::{FakeModel, RecordedRequest, latch, reply};
 
 const COLLECT: &str = "queue: {mode: collect, debounce_ms: 10}\n";
 
@@ -93,10 +93,10 @@ fn commands_to_another_host_reach_the_run_that_is_going_on() {
     ];
     for (mode, expected) in modes {
         let dir = tempfile::tempdir().unwrap();
-        let gate = gate();
-        let held = gate.clone();
+        let latch = latch();
+        let held = latch.clone();
         let server = FakeModel::start_with(move |request: &RecordedRequest| match request.index {
-            0 => reply().text("first").after(&held),
+            0 => reply().text("first").held_by(&held),
             _ => reply().text("second"),
         });
         block_on(async {
@@ -108,7 +108,7 @@ fn commands_to_another_host_reach_the_run_that_is_going_on() {
                 .await
                 .unwrap();
             here.send(&address, input("go"), None).await.unwrap();
-            gate.wait_arrived(1, Duration::from_secs(10));
+            latch.wait_arrived(1, Duration::from_secs(10));
             let more = InputCommand {
                 mode: Some(mode),
                 ..InputCommand::new(vec![stead_core::Block::text("more")])
@@ -117,7 +117,7 @@ fn commands_to_another_host_reach_the_run_that_is_going_on() {
             assert_eq!(receipt.seq, None, "{mode}");
             // The row is durable; the holder takes it now, or when it looks next.
             tokio::time::sleep(Duration::from_millis(800)).await;
-            gate.release();
+            latch.release();
             let mut ends = 0;
             let seen = until(&mut *events, |event| {
                 ends += usize::from(is_end(event));
@@ -237,10 +237,10 @@ fn a_parked_run_is_answered_and_goes_on_without_its_first_host() {
 #[test]
 fn a_cancel_from_another_host_ends_the_run() {
     let dir = tempfile::tempdir().unwrap();
-    let gate = gate();
-    let held = gate.clone();
+    let latch = latch();
+    let held = latch.clone();
     let server =
-        FakeModel::start_with(move |_: &RecordedRequest| reply().text("never").after(&held));
+        FakeModel::start_with(move |_: &RecordedRequest| reply().text("never").held_by(&held));
     block_on(async {
         let (here, address) = host(dir.path(), &server, "").await;
         let (there, same) = host(dir.path(), &server, "").await;
@@ -250,7 +250,7 @@ fn a_cancel_from_another_host_ends_the_run() {
             .await
             .unwrap();
         here.send(&address, input("go"), None).await.unwrap();
-        gate.wait_arrived(1, Duration::from_secs(10));
+        latch.wait_arrived(1, Duration::from_secs(10));
         let cancel = Command::Cancel {
             run: None,
             by: "ann".into(),
@@ -261,7 +261,7 @@ fn a_cancel_from_another_host_ends_the_run() {
             panic!("{seen:?}")
         };
         assert_eq!(end.outcome.as_str(), "cancelled");
-        gate.release();
+        latch.release();
     });
 }
 
@@ -283,10 +283,10 @@ async fn settled(
 #[test]
 fn a_cancellation_is_recorded_with_the_end_of_the_run() {
     let dir = tempfile::tempdir().unwrap();
-    let gate = gate();
-    let held = gate.clone();
+    let latch = latch();
+    let held = latch.clone();
     let server =
-        FakeModel::start_with(move |_: &RecordedRequest| reply().text("never").after(&held));
+        FakeModel::start_with(move |_: &RecordedRequest| reply().text("never").held_by(&held));
     block_on(async {
         let (here, address) = host(dir.path(), &server, "").await;
         let (there, same) = host(dir.path(), &server, "").await;
@@ -296,7 +296,7 @@ fn a_cancellation_is_recorded_with_the_end_of_the_run() {
             .await
             .unwrap();
         here.send(&address, input("go"), None).await.unwrap();
-        gate.wait_arrived(1, Duration::from_secs(10));
+        latch.wait_arrived(1, Duration::from_secs(10));
         let cancel = Command::Cancel {
             run: None,
             by: "ann".into(),
@@ -312,17 +312,17 @@ fn a_cancellation_is_recorded_with_the_end_of_the_run() {
             matches!(refused, Err(ClientError::Refused { .. })),
             "{refused:?}"
         );
-        gate.release();
+        latch.release();
     });
 }
 
 #[test]
 fn a_cancellation_of_another_run_is_refused_and_that_of_this_run_ends_it() {
     let dir = tempfile::tempdir().unwrap();
-    let gate = gate();
-    let held = gate.clone();
+    let latch = latch();
+    let held = latch.clone();
     let server =
-        FakeModel::start_with(move |_: &RecordedRequest| reply().text("never").after(&held));
+        FakeModel::start_with(move |_: &RecordedRequest| reply().text("never").held_by(&held));
     block_on(async {
         let (here, address) = host(dir.path(), &server, "").await;
         let (there, same) = host(dir.path(), &server, "").await;
@@ -332,7 +332,7 @@ fn a_cancellation_of_another_run_is_refused_and_that_of_this_run_ends_it() {
             .await
             .unwrap();
         let run = here.send(&address, input("go"), None).await.unwrap().run;
-        gate.wait_arrived(1, Duration::from_secs(10));
+        latch.wait_arrived(1, Duration::from_secs(10));
         let cancel = |run| Command::Cancel {
             run,
             by: "ann".into(),
@@ -371,7 +371,7 @@ fn a_cancellation_of_another_run_is_refused_and_that_of_this_run_ends_it() {
             matches!(&refused, Err(ClientError::Refused { message, .. }) if message == refusal),
             "{refused:?}"
         );
-        gate.release();
+        latch.release();
     });
 }
 

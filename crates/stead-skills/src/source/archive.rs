@@ -75,6 +75,9 @@ pub enum ArchiveError {
     /// The files are too large in total, or too large for the size of the archive.
     #[error("it unpacks to more than {0} bytes")]
     TooLarge(u64),
+    /// The archive itself is too large to be read.
+    #[error("the archive itself is larger than {0} bytes")]
+    PackedTooLarge(u64),
 }
 
 impl Bundle {
@@ -86,7 +89,7 @@ impl Bundle {
     /// Reads the files of an archive.
     pub fn from_archive(format: ArchiveFormat, packed: &[u8]) -> Result<Self, ArchiveError> {
         if packed.len() as u64 > MAX_PACKED_BYTES {
-            return Err(ArchiveError::TooLarge(MAX_PACKED_BYTES));
+            return Err(ArchiveError::PackedTooLarge(MAX_PACKED_BYTES));
         }
         match format {
             ArchiveFormat::Zip => zip::read(packed),

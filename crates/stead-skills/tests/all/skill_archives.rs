@@ -330,6 +330,12 @@ async fn an_archive_that_attacks_leaves_nothing_behind() {
     ];
     archives.extend([
         (
+            "large".to_owned(),
+            "a.zip",
+            vec![0; 100 * 1024 * 1024 + 1],
+            "the archive itself is larger than 104857600 bytes",
+        ),
+        (
             "nul".to_owned(),
             "a.zip",
             zip_of(&nul, Lie::None),

@@ -14,7 +14,7 @@ mod tests;
 pub use check::{ParsedRequest, RequestCall, RequestTurn};
 pub use render::render;
 pub use script::{
-    AnswerGate, FakeAnswer, bench_like, fail, gate, hang, raw, raw_sse, reply, reset,
+    AnswerLatch, FakeAnswer, bench_like, fail, hang, latch, raw, raw_sse, reply, reset,
 };
 pub use wire::{FakeWire, ResponseMode};
 
@@ -282,8 +282,8 @@ async fn answer(
         };
         (recorded, answer)
     };
-    if let Some(gate) = &answer.gate {
-        gate.pass().await;
+    if let Some(latch) = &answer.latch {
+        latch.pass().await;
     }
     let delivery = &answer.delivery;
     match answer.body {

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 pub struct FakeAnswer {
     pub(super) body: FakeAnswerBody,
     pub(super) delivery: BodyDelivery,
-    pub(super) gate: Option<AnswerGate>,
+    pub(super) latch: Option<AnswerLatch>,
 }
 
 #[derive(Debug, Clone)]
@@ -132,7 +132,7 @@ impl FakeAnswer {
         Self {
             body,
             delivery: BodyDelivery::default(),
-            gate: None,
+            latch: None,
         }
     }
 
@@ -236,9 +236,9 @@ impl FakeAnswer {
         self
     }
 
-    /// Holds this answer until the gate is released.
-    pub fn after(mut self, gate: &AnswerGate) -> Self {
-        self.gate = Some(gate.clone());
+    /// Holds this answer until the latch is released.
+    pub fn held_by(mut self, latch: &AnswerLatch) -> Self {
+        self.latch = Some(latch.clone());
         self
     }
 
@@ -262,33 +262,33 @@ impl FakeAnswer {
     }
 }
 
-/// A gate that holds answers until the test releases them. Clones are the same gate.
+/// A latch that holds answers until the test releases them. Clones are the same latch.
 #[derive(Debug, Clone)]
-pub struct AnswerGate {
+pub struct AnswerLatch {
     released: watch::Sender<bool>,
     arrived: watch::Sender<usize>,
 }
 
-/// Creates a closed gate.
-pub fn gate() -> AnswerGate {
-    AnswerGate {
+/// Creates a closed latch.
+pub fn latch() -> AnswerLatch {
+    AnswerLatch {
         released: watch::Sender::new(false),
         arrived: watch::Sender::new(0),
     }
 }
 
-impl AnswerGate {
+impl AnswerLatch {
     /// Releases every held answer, and all later ones.
     pub fn release(&self) {
         self.released.send_replace(true);
     }
 
-    /// Returns the number of requests that have reached this gate.
+    /// Returns the number of requests that have reached this latch.
     pub fn arrivals(&self) -> usize {
         *self.arrived.borrow()
     }
 
-    /// Waits until `count` requests have reached this gate.
+    /// Waits until `count` requests have reached this latch.
     pub async fn arrived(&self, count: usize) {
         self.arrived
             .subscribe()
@@ -297,14 +297,14 @@ impl AnswerGate {
             .expect("self holds the sender");
     }
 
-    /// Waits like [`AnswerGate::arrived`], for tests without a runtime. Panics when it takes longer
+    /// Waits like [`AnswerLatch::arrived`], for tests without a runtime. Panics when it takes longer
     /// than `deadline`.
     pub fn wait_arrived(&self, count: usize, deadline: Duration) {
         let end = Instant::now() + deadline;
         while self.arrivals() < count {
             assert!(
                 Instant::now() < end,
-                "{} of {count} requests came to the gate in {deadline:?}",
+                "{} of {count} requests came to the latch in {deadline:?}",
                 self.arrivals()
             );
             std::thread::sleep(Duration::from_millis(1));

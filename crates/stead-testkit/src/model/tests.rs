@@ -812,9 +812,9 @@ fn chunks_and_pauses_shape_the_stream_but_not_its_content() {
 }
 
 #[test]
-fn a_gate_holds_an_answer_until_it_is_released() {
-    let held = gate();
-    let server = FakeModel::start(vec![reply().text("late").after(&held)]);
+fn a_latch_holds_an_answer_until_it_is_released() {
+    let held = latch();
+    let server = FakeModel::start(vec![reply().text("late").held_by(&held)]);
     let (path, body) = conversation(FakeWire::Chat);
     let mut socket = connect(&server);
     post(&mut socket, path, &body.to_string());
@@ -824,7 +824,7 @@ fn a_gate_holds_an_answer_until_it_is_released() {
         .unwrap();
     assert!(
         socket.read(&mut [0; 1]).is_err(),
-        "nothing comes through a closed gate"
+        "nothing comes through a closed latch"
     );
     held.release();
     socket.set_read_timeout(Some(DEADLINE)).unwrap();

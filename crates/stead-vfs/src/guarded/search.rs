@@ -33,7 +33,7 @@ impl Guarded {
         &self,
         root: &VPath,
         bounds: Bounds,
-        tells: SearchReveals,
+        reveals: SearchReveals,
     ) -> Result<(Bounds, OmittedFiles), FileSearchError> {
         self.require(&[TouchedPath::content(AccessKind::Read, root)])
             .await?;
@@ -64,7 +64,7 @@ impl Guarded {
             let unanswered = |decided: &RuleDecision<'_>| {
                 asking_rule(decided).is_some_and(|rule| !answered.contains(&rule))
             };
-            let leaves_out = match tells {
+            let leaves_out = match reveals {
                 SearchReveals::Content => unanswered(&decided),
                 // A caller who may list a directory may see the names in it.
                 SearchReveals::Name => {
@@ -117,10 +117,10 @@ impl Search for Guarded {
                 .await
                 .map_err(|error| with_root(&root, error))?;
             let failed = self.visible_failures(found.failed).await;
-            let unasked = found.needs_approval + omitted_count(&left_out);
+            let needs_approval = found.needs_approval + omitted_count(&left_out);
             Ok(GlobResult {
                 failed,
-                needs_approval: unasked,
+                needs_approval,
                 ..found
             })
         })
@@ -143,10 +143,10 @@ impl Search for Guarded {
                 .await
                 .map_err(|error| with_root(&root, error))?;
             let failed = self.visible_failures(found.failed).await;
-            let unasked = found.needs_approval + omitted_count(&left_out);
+            let needs_approval = found.needs_approval + omitted_count(&left_out);
             Ok(GrepResult {
                 failed,
-                needs_approval: unasked,
+                needs_approval,
                 ..found
             })
         })

@@ -253,7 +253,7 @@ impl From<MemoryError> for CliError {
             MemoryError::Files(_)
             | MemoryError::Budget(_)
             | MemoryError::Answer(_)
-            | MemoryError::Slow(_)
+            | MemoryError::TimedOut { .. }
             | MemoryError::NotText { .. }
             | MemoryError::Contended(_)
             | MemoryError::Unreadable { .. } => Self::Failed(error.into()),

@@ -142,10 +142,10 @@ impl FollowedRun {
 
     fn on_entry(&mut self, line: &JournalLine) -> Vec<FollowStep> {
         match &line.entry {
-            Entry::User(input) if input.inputs.contains(&self.input) => {
+            Entry::User(input) if input.inbox_rows.contains(&self.input) => {
                 self.run = Some(input.run.clone());
             }
-            Entry::Steer(steer) if steer.inputs.contains(&self.input) => {
+            Entry::Steer(steer) if steer.inbox_rows.contains(&self.input) => {
                 self.run = Some(steer.run.clone());
             }
             Entry::Model(reply) if self.run.as_ref() == Some(&reply.run) => {

@@ -35,9 +35,15 @@ pub(crate) async fn look_for_hidden_sessions(
     let Some(line) = hidden.describe(agent) else {
         return Ok(());
     };
-    match id.filter(|id| hidden.sessions.iter().any(|of| of.sessions.contains(id))) {
+    match id.filter(|id| {
+        hidden
+            .sessions
+            .iter()
+            .any(|local| local.sessions.contains(id))
+    }) {
         Some(id) => Err(CliError::usage(format!(
-            "session {id} is not here: {line}. Another name begins a new session"
+            "session {id} lies in this folder, but this agent does not look there: {line}. To begin a \
+             new session, give another name"
         ))),
         None => {
             errln!("{line}");
@@ -56,7 +62,8 @@ async fn hidden_sessions(agent: &Agent, dir: &Path) -> Result<HiddenSessions, Cl
         .join("agents")
         .join(own.as_str());
     let has_own = place == PlaceKind::Local && own_state.join("sessions").exists();
-    // The folder itself holds only the sessions of nobody in particular.
+    // Only the sessions of the default owner lie in the folder itself; those of named users lie in
+    // folders of their own.
     let mut sessions = match *agent.owner() == Owner::default() && !has_own {
         true => local_sessions(&settings),
         false => Vec::new(),
@@ -66,8 +73,8 @@ async fn hidden_sessions(agent: &Agent, dir: &Path) -> Result<HiddenSessions, Cl
         PlaceKind::Store => {
             let listed = agent.sessions().list_all().await?;
             let known: BTreeSet<SessionId> = listed.into_iter().map(|summary| summary.id).collect();
-            for of in &mut sessions {
-                of.sessions.retain(|id| !known.contains(id));
+            for local in &mut sessions {
+                local.sessions.retain(|id| !known.contains(id));
             }
         }
         PlaceKind::Local => {
@@ -77,7 +84,7 @@ async fn hidden_sessions(agent: &Agent, dir: &Path) -> Result<HiddenSessions, Cl
             }
         }
     }
-    sessions.retain(|of| !of.sessions.is_empty());
+    sessions.retain(|local| !local.sessions.is_empty());
     Ok(HiddenSessions {
         sessions,
         place,
@@ -89,7 +96,7 @@ impl HiddenSessions {
     /// Returns one line about the sessions, if there are any.
     fn describe(&self, agent: &Agent) -> Option<String> {
         let first = self.sessions.first()?;
-        let count: usize = self.sessions.iter().map(|of| of.sessions.len()).sum();
+        let count: usize = self.sessions.iter().map(|local| local.sessions.len()).sum();
         let sessions = counted(count, "session");
         let (are, them) = if count == 1 {
             ("is", "it")

@@ -5,7 +5,9 @@ use super::{CTRL_C, CTRL_D, DEADLINE, leave, opened, stead, workspace};
 use serde_json::json;
 use std::path::Path;
 use std::process::Command;
-use stead_testkit::{AnswerGate, FakeModel, Pty, RecordedRequest, RequestTurn, gate, hang, reply};
+use stead_testkit::{
+    AnswerLatch, FakeModel, Pty, RecordedRequest, RequestTurn, hang, latch, reply,
+};
 
 /// A chat in the workspace with a model at `server`.
 fn chat_with(dir: &Path, server: &FakeModel) -> Pty {
@@ -61,27 +63,27 @@ fn answers(request: &RecordedRequest) -> usize {
 }
 
 /// A server whose first answer, a call of `ls`, is held.
-fn held() -> (FakeModel, AnswerGate) {
-    let gate = gate();
+fn held() -> (FakeModel, AnswerLatch) {
+    let latch = latch();
     (
         FakeModel::start(vec![
-            reply().call("ls", json!({})).after(&gate),
+            reply().call("ls", json!({})).held_by(&latch),
             reply().text("Heard."),
         ]),
-        gate,
+        latch,
     )
 }
 
 #[test]
 fn what_is_typed_during_a_run_steers_it_where_the_workspace_says_so() {
     let dir = workspace(&[("agent.yaml", "queue: {mode: steer}\n")]);
-    let (server, gate) = held();
+    let (server, latch) = held();
     let pty = chat_with(dir.path(), &server);
     pty.send("look\r");
-    gate.wait_arrived(1, DEADLINE);
+    latch.wait_arrived(1, DEADLINE);
     pty.send("rather not\r");
     pty.wait_for("queued (steer): rather not", DEADLINE);
-    gate.release();
+    latch.release();
     pty.wait_for("Heard.", DEADLINE);
     pty.wait_until("the order of what was said", DEADLINE, |screen| {
         let at = |text: &str| screen.find(text);
@@ -366,13 +368,13 @@ fn an_agent_of_the_workspace_can_be_talked_to_in_every_layout() {
 #[test]
 fn a_task_that_ends_while_nothing_runs_wakes_the_agent_and_leaves_alone_what_is_being_typed() {
     let dir = workspace(&[("AGENTS.md", "You lead.")]);
-    let held = gate();
+    let held = latch();
     let child = held.clone();
     let order = json!({"agent": "general-purpose", "description": "c", "prompt": "count", "background": true});
     let server = FakeModel::start_with(move |request| {
         let is_child = request.seen.as_ref().unwrap().user_texts().next() == Some("count");
         match (is_child, answers(request)) {
-            (true, _) => reply().text("three").after(&child),
+            (true, _) => reply().text("three").held_by(&child),
             (false, 0) => reply().call("task", order.clone()),
             (false, 1) => reply().text("It is being counted."),
             (false, _) => reply().text("There are three."),

@@ -5,7 +5,7 @@ use super::{CTRL_C, CTRL_D, DEADLINE, leave, opened, stead, workspace};
 use serde_json::json;
 use std::path::Path;
 use std::process::{Command, Output};
-use stead_testkit::{FakeModel, Pty, RecordedRequest, gate, reply};
+use stead_testkit::{FakeModel, Pty, RecordedRequest, latch, reply};
 
 fn pointed(mut command: Command, server: &FakeModel) -> Command {
     command
@@ -104,12 +104,12 @@ fn the_question_of_a_subagent_is_answered_from_another_terminal() {
 #[test]
 fn a_chat_sees_the_run_of_another_process_as_it_happens() {
     let dir = workspace(&[]);
-    let held = gate();
+    let held = latch();
     let held_there = held.clone();
     let server = FakeModel::start_with(move |request: &RecordedRequest| match request.index {
         0 => reply().text("Good morning."),
         1 => reply().call("ls", json!({})),
-        _ => reply().text("Seen elsewhere.").after(&held_there),
+        _ => reply().text("Seen elsewhere.").held_by(&held_there),
     });
     let pty = chat(dir.path(), &server);
     pty.send("hello\r");
@@ -133,10 +133,10 @@ fn a_chat_sees_the_run_of_another_process_as_it_happens() {
 #[test]
 fn what_was_typed_in_a_chat_that_was_killed_is_there_when_the_session_is_opened_again() {
     let dir = workspace(&[]);
-    let held = gate();
+    let held = latch();
     let held_there = held.clone();
     let server = FakeModel::start_with(move |request: &RecordedRequest| match request.index {
-        0 => reply().text("never").after(&held_there),
+        0 => reply().text("never").held_by(&held_there),
         _ => reply().text("Answered."),
     });
     let mut first = chat(dir.path(), &server);

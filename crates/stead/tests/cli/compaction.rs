@@ -4,7 +4,7 @@ use crate::support::{Folder, endpoints};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use stead_testkit::{FakeModel, RequestTurn, gate, reply};
+use stead_testkit::{FakeModel, RequestTurn, latch, reply};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 const SUMMARY: &str = "## Intent\nRead the pages.\n## State\nSome were read.";
@@ -32,12 +32,12 @@ fn wants_summary(seen: &stead_testkit::ParsedRequest) -> bool {
 #[test]
 fn a_process_killed_while_it_waits_for_a_summary_loses_nothing() {
     let folder = pages();
-    let held = gate();
+    let held = latch();
     let steps = AtomicUsize::new(0);
     let closed = held.clone();
     let server = FakeModel::start_with(move |request| {
         if wants_summary(request.seen.as_ref().unwrap()) {
-            return reply().text(SUMMARY).after(&closed);
+            return reply().text(SUMMARY).held_by(&closed);
         }
         match steps.fetch_add(1, Ordering::SeqCst) {
             step if step < 40 => {

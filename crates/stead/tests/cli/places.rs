@@ -8,7 +8,7 @@ use std::process::Child;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use stead_testkit::servers::{ServerKind, TestServer, shared};
-use stead_testkit::{FakeModel, gate, hang, reply};
+use stead_testkit::{FakeModel, hang, latch, reply};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -123,13 +123,13 @@ fn a_holder_that_sleeps_through_its_lease_is_fenced_off_and_the_journal_is_linea
             let name = fresh_name();
             let here = in_store(&url, &name);
             let there = in_store(&url, &name);
-            let held = gate();
+            let held = latch();
             let late = reply()
                 .call(
                     "write_file",
                     json!({"file_path": "late.md", "content": "late\n"}),
                 )
-                .after(&held);
+                .held_by(&held);
             let server = FakeModel::start(vec![late]);
             let first = start(
                 &here,
@@ -175,7 +175,7 @@ fn a_server_that_restarts_in_the_middle_of_a_run_loses_nothing_that_was_acknowle
         std::thread::spawn(move || {
             let mut store = TestServer::start(kind);
             let folder = in_store(store.url(), "main");
-            let held = gate();
+            let held = latch();
             let write = |path: &str| {
                 reply().call(
                     "write_file",
@@ -184,7 +184,7 @@ fn a_server_that_restarts_in_the_middle_of_a_run_loses_nothing_that_was_acknowle
             };
             let server = FakeModel::start(vec![
                 write("one.md"),
-                write("two.md").after(&held),
+                write("two.md").held_by(&held),
                 reply().text("done"),
             ]);
             let run = start(
@@ -667,7 +667,7 @@ fn sessions_that_a_store_does_not_have_are_told_and_not_begun_anew() {
     assert!(listed.err.contains(line), "{listed:?}");
     let refused = run("one").exits(2);
     assert!(
-        refused.err.contains("session one is not here") && refused.err.contains(line),
+        refused.err.contains("session one lies in this folder") && refused.err.contains(line),
         "{refused:?}"
     );
     assert!(run("two").exits(0).err.contains(line));

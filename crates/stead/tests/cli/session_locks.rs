@@ -5,7 +5,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::process::Child;
 use std::time::{Duration, Instant};
-use stead_testkit::{FakeModel, gate, hang, reply};
+use stead_testkit::{FakeModel, hang, latch, reply};
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -24,9 +24,9 @@ fn pid(child: &Child) -> Pid {
 #[test]
 fn an_input_for_a_session_in_use_waits_there_for_its_turn() {
     let folder = Folder::new();
-    let held = gate();
+    let held = latch();
     let server = FakeModel::start(vec![
-        reply().text("first").after(&held),
+        reply().text("first").held_by(&held),
         reply().text("second"),
     ]);
     let first = start(
@@ -137,8 +137,8 @@ fn an_input_that_waits_is_answered_when_the_process_that_ran_the_session_is_kill
 fn a_signal_to_a_command_that_waits_takes_its_input_back_and_leaves_the_run_alone() {
     for signal in [Signal::INT, Signal::TERM] {
         let folder = Folder::new();
-        let held = gate();
-        let server = FakeModel::start(vec![reply().text("first").after(&held)]);
+        let held = latch();
+        let server = FakeModel::start(vec![reply().text("first").held_by(&held)]);
         let run = ["run", "-m", "openai:x", "-s", "s"];
         let first = start(&folder, &server, &[&run[..], &["one"]].concat());
         held.wait_arrived(1, DEADLINE);

@@ -23,7 +23,7 @@ use stead_vfs::VPath;
 use stead_workspace::HookEvent;
 
 /// What hooks said about a call before the gate judged it.
-pub(crate) enum BeforeTool {
+pub(crate) enum BeforeToolOutcome {
     /// The call goes to the gate, perhaps with arguments that hooks changed.
     Continue(Box<PendingCall>),
     /// The call is denied for this reason.
@@ -50,15 +50,15 @@ impl RunHooks {
         conversation: &Conversation,
         mut pending: PendingCall,
         nested: Option<&NestedCall>,
-    ) -> Result<BeforeTool, RunStop> {
+    ) -> Result<BeforeToolOutcome, RunStop> {
         let event = HookEvent::BeforeToolCall;
         let is_new = pending.state == CallState::New && pending.call.invalid.is_none();
         if !is_new || !listens(journal, event) {
-            return Ok(BeforeTool::Continue(Box::new(pending)));
+            return Ok(BeforeToolOutcome::Continue(Box::new(pending)));
         }
         // The registry refuses calls of unknown tools.
         let Some(input) = guard_input(journal, conversation, event, &pending.call).await else {
-            return Ok(BeforeTool::Continue(Box::new(pending)));
+            return Ok(BeforeToolOutcome::Continue(Box::new(pending)));
         };
         let hooks = &journal.agent().hooks;
         let mut results = hooks.fire(input, &self.context(journal)).await;
@@ -70,7 +70,9 @@ impl RunHooks {
         }
         let results = record_results(journal, results).await?;
         if let HookVerdict::Block { hook, reason } = results.verdict {
-            return Ok(BeforeTool::Deny(format!("denied: hook {hook}: {reason}")));
+            return Ok(BeforeToolOutcome::Deny(format!(
+                "denied: hook {hook}: {reason}"
+            )));
         }
         for change in results.changes {
             if let HookChange::ToolArgs(args) = change {
@@ -85,7 +87,7 @@ impl RunHooks {
             let texts = self.call_context.entry(id).or_default();
             texts.extend(results.context);
         }
-        Ok(BeforeTool::Continue(Box::new(pending)))
+        Ok(BeforeToolOutcome::Continue(Box::new(pending)))
     }
 
     /// Asks hooks a question in place of a person. Returns the answer and the name of the hook, or

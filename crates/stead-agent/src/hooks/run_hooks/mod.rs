@@ -12,7 +12,7 @@ mod lifecycle;
 mod model;
 mod submission;
 
-pub(crate) use calls::BeforeTool;
+pub(crate) use calls::BeforeToolOutcome;
 pub(crate) use model::HookedReply;
 pub(crate) use submission::{Submission, submit};
 

@@ -202,8 +202,8 @@ impl Seen {
         let mut results: BTreeMap<&str, Vec<ResultStatus>> = BTreeMap::new();
         for line in &self.lines {
             let inputs = match &line.entry {
-                Entry::User(input) => &input.inputs[..],
-                Entry::Steer(steer) => &steer.inputs[..],
+                Entry::User(input) => &input.inbox_rows[..],
+                Entry::Steer(steer) => &steer.inbox_rows[..],
                 Entry::Result(result) => {
                     results.entry(&result.id).or_default().push(result.status);
                     &[]

@@ -14,7 +14,7 @@ use stead_core::{
 };
 use stead_host::{Host, SessionOptions};
 use stead_store::{Inserted, MAX_WAITING_INPUTS, SessionInbox};
-use stead_testkit::{FakeModel, RecordedRequest, gate, reply};
+use stead_testkit::{FakeModel, RecordedRequest, latch, reply};
 use tokio::task::JoinSet;
 
 /// The inbox of a session, without a host.
@@ -210,10 +210,10 @@ fn a_run_that_a_dead_process_left_is_resumed_and_heard() {
 #[test]
 fn a_full_inbox_refuses_more_and_is_emptied_by_the_holder() {
     let workspace = Workspace::new(Store::Postgres, "");
-    let gate = gate();
-    let held = gate.clone();
+    let latch = latch();
+    let held = latch.clone();
     let model = FakeModel::start_with(move |request: &RecordedRequest| match request.index {
-        0 => reply().text("first").after(&held),
+        0 => reply().text("first").held_by(&held),
         _ => reply().text("second"),
     });
     block_on(async {
@@ -235,7 +235,7 @@ fn a_full_inbox_refuses_more_and_is_emptied_by_the_holder() {
             let full = ClientError::InboxFull(address.session.clone());
             assert_eq!(refused, Err(full));
         }
-        gate.release();
+        latch.release();
         for id in &rows {
             let status = settled(&there, &address, id).await;
             assert!(
