@@ -27,11 +27,12 @@ from common import (
 )
 import cache
 import children
+import day
 import places
 import search
 import turns
 
-TESTS = ["cold", "step", "growth", "rss", "thr", "files", "session", "listing", "size", "turns", "cache", "search", "children",
+TESTS = ["cold", "step", "growth", "rss", "thr", "files", "session", "listing", "size", "turns", "cache", "search", "children", "day",
          "places"]
 FILE_CALLS = ["glob", "grep_literal", "grep_regex", "read_big", "edit"]
 
@@ -464,6 +465,7 @@ TURNS_HEADING = "## Turns\n\n"
 CACHE_HEADING = "## Prompt caching\n\n"
 SEARCH_HEADING = "## Searching memory and sessions\n\n"
 CHILDREN_HEADING = "## Subagents\n\n"
+DAY_HEADING = "## A day's side calls\n\n"
 PLACES_HEADING = "## Places\n\n"
 MISSES_HEADING = "## Where a budget is missed"
 
@@ -472,13 +474,14 @@ def earlier_sections(text):
     """The parts of an earlier report: the main table, and each section by its heading."""
     text = text.partition(MISSES_HEADING)[0]
     text, _, places_section = text.partition(PLACES_HEADING)
+    text, _, day_section = text.partition(DAY_HEADING)
     text, _, children_section = text.partition(CHILDREN_HEADING)
     text, _, search_section = text.partition(SEARCH_HEADING)
     text, _, cache_section = text.partition(CACHE_HEADING)
     main, _, turns_section = text.partition(TURNS_HEADING)
     return main, {
         TURNS_HEADING: turns_section, CACHE_HEADING: cache_section, SEARCH_HEADING: search_section,
-        CHILDREN_HEADING: children_section, PLACES_HEADING: places_section,
+        CHILDREN_HEADING: children_section, DAY_HEADING: day_section, PLACES_HEADING: places_section,
     }
 
 
@@ -531,6 +534,7 @@ def main():
     new_sections = {}
     made = {
         "cache": (CACHE_HEADING, cache), "search": (SEARCH_HEADING, search), "children": (CHILDREN_HEADING, children),
+        "day": (DAY_HEADING, day),
     }
     try:
         for test in options.tests:

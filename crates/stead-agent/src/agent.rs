@@ -8,8 +8,9 @@ use crate::model_facts::ModelLimits;
 use crate::session_models::{ModelVariants, SessionModels};
 use crate::workspace_agents::{ModelConnector, WorkspaceAgents};
 use crate::{
-    AgentError, Budget, ConversationArchive, GarbageCollector, GateRules, GrantKeys, GrantStore,
-    Hooks, Lookup, OpenQuestions, Session, Sessionless, UndoHistory, UsageLog,
+    AgentError, Budget, Clock, ConversationArchive, GarbageCollector, GateRules, GrantKeys,
+    GrantStore, Hooks, Lookup, OpenQuestions, Session, Sessionless, SideSpending, SideTotal,
+    UndoHistory, UsageLog,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -81,6 +82,10 @@ pub(crate) struct AgentParts {
     pub(crate) session_model: SessionModel,
     /// How the models of sessions are found.
     pub(crate) session_models: SessionModels,
+    /// The clock by which memory decides what is due.
+    pub(crate) clock: Clock,
+    /// What calls beside the answers of runs cost in this process.
+    pub(crate) side_spending: Arc<SideSpending>,
 }
 
 /// Returns the first of `names` that is neither a tool of this agent nor a known tool.
@@ -198,6 +203,12 @@ impl Agent {
     /// The usage log of the owner's tenant.
     pub fn usage(&self, owner: &Owner) -> UsageLog {
         UsageLog::new(&self.parts, owner)
+    }
+
+    /// What calls of models beside the runs of sessions have cost in this process: those of memory
+    /// and of hooks.
+    pub fn side_spending(&self) -> SideTotal {
+        self.parts.side_spending.total()
     }
 
     /// The changes that runs of a session made to files, and undo for them.

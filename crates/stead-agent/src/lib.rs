@@ -13,6 +13,7 @@ mod approver;
 mod archive;
 mod budget;
 mod builder;
+mod clock;
 mod commands;
 mod error;
 mod features;
@@ -28,6 +29,7 @@ mod run;
 mod session;
 mod session_models;
 mod shared_document;
+mod side_spending;
 mod subagents;
 mod taint;
 mod undo;
@@ -47,6 +49,7 @@ pub use builder::{
     AgentBuilder, BuildError, DEFAULT_MODEL_VARIABLE, DEFAULT_MODELS, choose_model, inspect_folder,
     open_folder, resolve_model_files,
 };
+pub use clock::Clock;
 pub use error::{AgentError, HookAction, HookStop, StopCause};
 pub use features::{Contribution, Feature, TurnCx, inspect_user_folder, user_folder};
 pub use gc::{ApplyMode, GarbageCollector, GcReport};
@@ -64,6 +67,8 @@ pub use run::{
 };
 pub use session::{PreparedInput, RewindPoint, Session};
 pub use session_models::NoModelReason;
+pub(crate) use side_spending::SideSpending;
+pub use side_spending::SideTotal;
 pub use stead_core::{
     AfterAnswer, ApprovalAnswer, ApprovalQuestion, ApprovalReply, Pinned, RunReport, WaitingTask,
 };
@@ -73,9 +78,9 @@ pub use stead_gate::{
 };
 pub use stead_memory::{
     BlameLine, ConsolidationReport, DeadJob, Fact, FactDocument, FactSelection, FactSource,
-    FlushReport, ForgetResult, LocatedFact, MAX_FACT_CHARS, Memory, MemoryError, MemoryStatus,
-    MemoryWorker, MergeDiff, MergeRecord, ReviewDecision, WorkerOptions, WorkerReport,
-    without_sources,
+    FailedFlush, FlushReport, ForgetResult, LocatedFact, MAX_FACT_CHARS, Memory, MemoryError,
+    MemoryStatus, MemoryWorker, MergeDiff, MergeRecord, NewPart, PendingSession, ReviewDecision,
+    WorkerOptions, WorkerReport, without_sources,
 };
 pub use subagents::{
     DelegationBounds, Subagents, TaskRecord, TaskRecordError, TaskRequest, TaskStatus, TaskWait,

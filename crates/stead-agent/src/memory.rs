@@ -6,14 +6,15 @@ use crate::metered_model::{MeteredError, MeteredModel};
 use crate::model_facts::UNKNOWN_SIDE_WINDOW_TOKENS;
 use crate::{AgentParts, Budget, BudgetError, Purpose};
 use futures_util::future::BoxFuture;
-use std::sync::Arc;
+use jiff::Timestamp;
+use std::sync::{Arc, OnceLock};
 use stead_core::{Block, Owner, SessionId, SessionModel, TenantId};
 use stead_memory::{MemoryContext, MemoryError, MemoryModel, MemoryQuestion};
 use stead_model::Model;
 use stead_place::OwnerState;
 use stead_store::Sessions;
 use stead_vfs::Vfs;
-use stead_workspace::Definition;
+use stead_workspace::{Definition, MemoryModelChoice};
 
 /// Models with fixed answers, which cannot answer questions about memory.
 const FIXED_MODELS: [&str; 3] = ["scripted:", "replay:", "none"];
@@ -22,23 +23,68 @@ const FIXED_MODELS: [&str; 3] = ["scripted:", "replay:", "none"];
 #[derive(Debug)]
 pub(crate) struct AgentMemoryContext {
     parts: Arc<AgentParts>,
+    /// The cheap model of the provider, once it was looked for.
+    cheap: OnceLock<Option<Arc<dyn Model>>>,
 }
 
 impl AgentMemoryContext {
     pub(crate) fn new(parts: Arc<AgentParts>) -> Self {
-        Self { parts }
+        Self {
+            parts,
+            cheap: OnceLock::new(),
+        }
     }
 
-    /// Returns the model that was set for memory, or else the agent's own.
-    fn asked_model(&self) -> Option<&Arc<dyn Model>> {
+    /// Returns the agent's own model, if it can be asked about memory.
+    fn own_model(&self) -> Option<&Arc<dyn Model>> {
         let own = &self.parts.model;
         let is_fixed = FIXED_MODELS.iter().any(|kind| own.name().starts_with(kind));
-        let own = Some(own).filter(|_| !is_fixed);
-        self.parts.memory_model.as_ref().or(own)
+        Some(own).filter(|_| !is_fixed)
+    }
+
+    /// Returns a cheap model of the same provider, if the table of models names one.
+    fn cheap_model(&self) -> Option<&Arc<dyn Model>> {
+        let cheap = self.cheap.get_or_init(|| {
+            let AgentParts {
+                workspace,
+                session_models,
+                session_model,
+                ..
+            } = &*self.parts;
+            match workspace.config().memory.model_choice() {
+                MemoryModelChoice::Cheap => session_models.connect_cheap(session_model),
+                MemoryModelChoice::Own | MemoryModelChoice::Named(_) => None,
+            }
+        });
+        cheap.as_ref().filter(|_| self.own_model().is_some())
+    }
+
+    /// Returns the model that was set for memory, or else a cheap one, or else the agent's own.
+    fn asked_model(&self) -> Option<&Arc<dyn Model>> {
+        let set = self.parts.memory_model.as_ref();
+        set.or_else(|| self.cheap_model())
+            .or_else(|| self.own_model())
     }
 
     async fn answer(&self, question: MemoryQuestion<'_>) -> Result<String, MemoryError> {
         let model = self.asked_model().ok_or(MemoryError::NoModel)?;
+        let answered = self.ask_model(model, question.clone()).await;
+        match (answered, self.own_model()) {
+            // The account may not have the cheap model, or the endpoint may not know it.
+            (Err(MemoryError::Model(_)), Some(own))
+                if self.parts.memory_model.is_none() && own.name() != model.name() =>
+            {
+                self.ask_model(own, question).await
+            }
+            (answered, _) => answered,
+        }
+    }
+
+    async fn ask_model(
+        &self,
+        model: &Arc<dyn Model>,
+        question: MemoryQuestion<'_>,
+    ) -> Result<String, MemoryError> {
         let budget = Budget::outside_runs(&self.parts, question.owner);
         let metered = MeteredModel::new(&self.parts, &**model, &budget);
         let tokens = metered.answer_tokens(question.max_answer_tokens);
@@ -88,6 +134,14 @@ impl MemoryContext for AgentMemoryContext {
 
     fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions> {
         self.parts.place.sessions(owner)
+    }
+
+    fn has_model(&self) -> bool {
+        self.parts.memory_model.is_some() || self.own_model().is_some()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.parts.clock.now()
     }
 
     fn model(&self) -> Option<MemoryModel> {

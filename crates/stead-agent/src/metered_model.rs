@@ -184,6 +184,7 @@ impl MeteredReply {
     ) -> Result<(), AgentError> {
         let record = UsageRecord::new(&owner.user, session, purpose, &self.reply.model)
             .with_usage(self.reply.usage, self.cost);
+        parts.side_spending.add(self.cost);
         let record = UsageRecord {
             ms: u64::try_from(self.duration.as_millis()).ok(),
             ..record

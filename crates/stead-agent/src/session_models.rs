@@ -3,11 +3,12 @@
 //!
 //! Effects: in-process state, the environment, the local disk (writes), what it is given.
 
+use crate::builder::side_model;
 use crate::{Agent, AgentError, AgentParts, ModelConnector};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::{ModelScope, SessionModel};
-use stead_model::{KeyPolicy, Model, ModelError, ModelSettings, endpoint_origin};
+use stead_model::{KeyPolicy, Model, ModelError, ModelSettings, cheap_model, endpoint_origin};
 
 /// The number of models for which an agent is kept.
 const MAX_VARIANTS: usize = 16;
@@ -53,6 +54,16 @@ pub(crate) struct SessionModels {
     pub(crate) variables: SharedVariables,
     /// Why the agent's own model cannot be used.
     pub(crate) unavailable: Option<NoModelReason>,
+    /// Whether other models of a provider are asked beside the one that was chosen.
+    pub(crate) cheap_models: CheapModels,
+}
+
+/// Whether a cheap model of the same provider is asked where a good answer needs no better one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CheapModels {
+    Asked,
+    /// A program gave a model; nothing is known about its provider.
+    NotAsked,
 }
 
 impl fmt::Debug for SessionModels {
@@ -72,6 +83,17 @@ impl SessionModels {
     ) -> Result<(Arc<dyn Model>, ModelSettings), ModelError> {
         let settings = self.settings(recorded)?;
         Ok((self.connector.connect(&settings)?, settings))
+    }
+
+    /// Connects to the cheap model of the provider that a session uses, with the same endpoint and
+    /// key. `None` if no cheaper one is known, or it cannot be connected to.
+    pub(crate) fn connect_cheap(&self, recorded: &SessionModel) -> Option<Arc<dyn Model>> {
+        if self.cheap_models == CheapModels::NotAsked {
+            return None;
+        }
+        let cheap = cheap_model(&recorded.name)?;
+        let own = self.settings(recorded).ok()?;
+        self.connector.connect(&side_model(&cheap, Some(&own))).ok()
     }
 
     /// Returns the settings that a journal recorded, with the key of the agent's own model if that

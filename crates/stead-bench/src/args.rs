@@ -4,6 +4,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use stead::workspace::FlushAfter;
 
 /// Runs the work that the benchmark measures
 #[derive(Debug, Parser)]
@@ -74,6 +75,14 @@ pub(crate) enum BenchCommand {
         waves: usize,
         #[arg(long, default_value_t = 50)]
         width: usize,
+    },
+    /// Count the model calls of a day of use, with a model that takes no time
+    Day {
+        #[arg(long)]
+        workdir: PathBuf,
+        /// When facts are looked for
+        #[arg(long, value_enum)]
+        after: DayFlush,
     },
     /// Keep many sessions open
     Hold {
@@ -164,6 +173,22 @@ pub(crate) enum BenchOp {
     Append,
 }
 
+/// When facts are looked for.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum DayFlush {
+    Run,
+    Idle,
+}
+
+impl From<DayFlush> for FlushAfter {
+    fn from(after: DayFlush) -> Self {
+        match after {
+            DayFlush::Run => Self::Run,
+            DayFlush::Idle => Self::Idle,
+        }
+    }
+}
+
 impl BenchCommand {
     /// Whether many sessions or clients work at the same time.
     pub(crate) fn is_concurrent(&self) -> bool {
@@ -175,6 +200,7 @@ impl BenchCommand {
             | Self::Turn { .. }
             | Self::Search { .. }
             | Self::Children { .. }
+            | Self::Day { .. }
             | Self::Save { .. }
             | Self::Restore { .. }
             | Self::MakeSessions { .. }

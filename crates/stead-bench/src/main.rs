@@ -4,6 +4,7 @@
 
 mod agent;
 mod args;
+mod day;
 mod journal;
 mod listing;
 mod place;
@@ -74,6 +75,9 @@ async fn dispatch(command: BenchCommand) -> anyhow::Result<ExitCode> {
             waves,
             width,
         } => print_line(&subagents::measure(&workdir, waves, width).await?),
+        BenchCommand::Day { workdir, after } => {
+            print_line(&day::measure(&workdir, after.into()).await?);
+        }
         BenchCommand::MakeSessions { workdir, sessions } => {
             print_line(&listing::make(&workdir, sessions).await?);
         }

@@ -31,6 +31,9 @@ pub trait MemoryContext: Debug + Send + Sync {
     /// The sessions of `owner`.
     fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions>;
 
+    /// Whether there is a model to ask.
+    fn has_model(&self) -> bool;
+
     /// The model that extracts and merges facts; `None` if there is none to ask.
     fn model(&self) -> Option<MemoryModel>;
 

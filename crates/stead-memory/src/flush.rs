@@ -1,31 +1,37 @@
-//! Flushing a session: extracting facts from the entries of its journal that were not looked
-//! through yet.
+//! Flushing sessions: extracting facts from the entries of their journals that were not looked
+//! through yet. Sessions are looked through together: one question is about as many as fit.
 //!
-//! The order makes a crash harmless at any point. The extraction is recorded before the first fact
-//! is written, on condition that the mark did not move; facts have ids and are written once; moving
-//! the mark and deleting the record is the last step.
+//! The order makes a crash harmless at any point. The extraction of a session is recorded before its
+//! first fact is written, on condition that its mark did not move; facts have ids and are written
+//! once; moving the mark and deleting the record is the last step.
 //!
 //! Effects: workspace files (writes), the store (writes), the journal (reads), the model.
 
+use crate::context::MemoryContext;
 use crate::error::MemoryError;
-use crate::extract::{EXTRACT_PROMPT, ExtractionContext};
+use crate::extract::{EXTRACT_PROMPT, ExtractionPart};
 use crate::fact::Fact;
 use crate::owner_memory::OwnerMemory;
 use crate::progress::{
     ExtractedFact, Extraction, FlushMark, JobDocuments, Versioned, expected_version, put_change,
 };
 use crate::transcript::{TranscriptChunk, first_chunk, pieces};
-use stead_core::{ChainSum, Entry, JournalLine, SessionChange, SessionModel, text_tokens};
+use std::sync::Arc;
+use stead_core::{
+    ChainSum, Entry, JournalLine, Owner, SessionChange, SessionId, SessionModel, text_tokens,
+};
 use stead_store::{DocumentChange, Expected, StoreError};
 
 /// This fraction of a question stays free, because token counts are estimates.
 const SPARE_FRACTION: u64 = 8;
 /// The smallest part of a session that is shown, however small the context window.
 const MIN_CHUNK_TOKENS: u64 = 64;
+/// The heading of a session in a question about several.
+const HEADING_TOKENS: u64 = 16;
 /// How many conflicts with other workers there may be before the job fails.
 const MAX_TRIES: usize = 1_000;
 
-/// The result of flushing a session.
+/// The result of flushing sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct FlushReport {
     /// The number of facts that were added to the file of their day.
@@ -34,146 +40,276 @@ pub struct FlushReport {
     pub quarantined: usize,
 }
 
-impl OwnerMemory {
-    /// Extracts the facts of its session up to entry `upto`.
-    pub(crate) async fn flush(&self, upto: u64) -> Result<FlushReport, MemoryError> {
-        let session = &self.session;
-        let lines = match self.cx.sessions(&self.owner).read(session).await {
-            Ok(lines) => lines,
-            // The session was removed in the meantime.
-            Err(StoreError::NotFound(_)) => return Ok(FlushReport::default()),
-            Err(error) => return Err(error.into()),
-        };
-        let other = match used_model(&lines) {
-            Some(used) => self.cx.for_session_model(&used)?,
-            None => None,
-        };
-        match other {
-            Some(cx) => {
-                let memory = Self { cx, ..self.clone() };
-                memory.flush_lines(&lines, upto).await
-            }
-            None => self.flush_lines(&lines, upto).await,
-        }
+impl std::ops::AddAssign for FlushReport {
+    fn add_assign(&mut self, other: Self) {
+        self.facts += other.facts;
+        self.quarantined += other.quarantined;
     }
+}
 
-    /// Extracts the facts of these lines of its session up to entry `upto`.
-    async fn flush_lines(
-        &self,
-        lines: &[JournalLine],
-        upto: u64,
-    ) -> Result<FlushReport, MemoryError> {
-        let session = &self.session;
-        let Some(first) = lines.first() else {
-            return Ok(FlushReport::default());
-        };
-        let born = first.sum;
+/// A session to flush, and its journal.
+#[derive(Debug)]
+pub(crate) struct FlushSession {
+    pub(crate) id: SessionId,
+    lines: Vec<JournalLine>,
+    /// The last entry to look through.
+    upto: u64,
+}
+
+/// A session whose next part is not extracted yet.
+struct OpenPart<'a> {
+    session: &'a FlushSession,
+    from: u64,
+    mark: Option<Versioned<FlushMark>>,
+    /// The record of an extraction that does not begin at the mark.
+    outdated: Option<Versioned<Extraction>>,
+}
+
+/// Sessions that may be looked through together: they have one memory, and their conversations were
+/// sent to the same provider.
+#[derive(Debug)]
+pub(crate) struct FlushGroup {
+    memory: OwnerMemory,
+    /// The provider and endpoint; `None` if the context chooses its own.
+    sent_to: Option<(String, Option<String>)>,
+    pub(crate) sessions: Vec<FlushSession>,
+}
+
+/// Adds a session of `owner`, up to entry `upto`, to the group that it belongs to. Returns false if
+/// there is no such session.
+pub(crate) async fn add_to_group(
+    groups: &mut Vec<FlushGroup>,
+    cx: &Arc<dyn MemoryContext>,
+    owner: &Owner,
+    (id, upto): (&SessionId, u64),
+) -> Result<bool, MemoryError> {
+    let lines = match cx.sessions(owner).read(id).await {
+        Ok(lines) if lines.is_empty() => return Ok(false),
+        Ok(lines) => lines,
+        // The session was removed in the meantime.
+        Err(StoreError::NotFound(_)) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    let used = used_model(&lines);
+    let other = match &used {
+        Some(used) => cx.for_session_model(used)?,
+        None => None,
+    };
+    let sent_to = used
+        .filter(|_| other.is_some())
+        .map(|used| (used.provider().to_owned(), used.base_url));
+    let memory = OwnerMemory::of_session(&other.unwrap_or_else(|| cx.clone()), owner, id)?;
+    let session = FlushSession {
+        id: id.clone(),
+        lines,
+        upto,
+    };
+    let same = groups.iter_mut().find(|group| {
+        group.sent_to == sent_to && group.memory.documents.scope == memory.documents.scope
+    });
+    match same {
+        Some(group) => group.sessions.push(session),
+        None => groups.push(FlushGroup {
+            memory,
+            sent_to,
+            sessions: vec![session],
+        }),
+    }
+    Ok(true)
+}
+
+impl FlushGroup {
+    /// Extracts the facts of all sessions of the group.
+    pub(crate) async fn flush(&self) -> Result<FlushReport, MemoryError> {
+        let memory = &self.memory;
         let mut flushed = FlushReport::default();
         for _ in 0..MAX_TRIES {
-            let mark: Option<Versioned<FlushMark>> =
-                self.documents.get(&JobDocuments::mark_key(session)).await?;
-            let from = flush_start(first, mark.as_ref().map(|stored| stored.value));
-            if from >= upto {
+            let mut open = Vec::new();
+            let mut progressed = false;
+            for session in &self.sessions {
+                match memory.next_part(session).await? {
+                    NextPart::Nothing => {}
+                    NextPart::Open(part) => open.push(part),
+                    NextPart::Extracted(extraction, mark) => {
+                        flushed += memory.apply(session, &extraction, &mark).await?;
+                        progressed = true;
+                    }
+                }
+            }
+            if progressed {
+                continue;
+            }
+            if open.is_empty() {
                 return Ok(flushed);
             }
-            let Some(extraction) = self.next_extraction(lines, (from, upto), &mark).await? else {
+            memory.extract_open(open).await?;
+        }
+        Err(MemoryError::Contended(memory.files.days.clone()))
+    }
+}
+
+/// What comes next in a session.
+enum NextPart<'a> {
+    Nothing,
+    /// The extraction of an earlier attempt, or of this one.
+    Extracted(Versioned<Extraction>, Option<Versioned<FlushMark>>),
+    Open(OpenPart<'a>),
+}
+
+impl FlushSession {
+    /// The last entry to look through.
+    pub(crate) fn upto(&self) -> u64 {
+        self.upto
+    }
+
+    /// The checksum of the first line, which is not that of a later session of the same name.
+    fn born(&self) -> ChainSum {
+        self.lines
+            .first()
+            .map_or(ChainSum::START, |first| first.sum)
+    }
+
+    /// The time of the last entry up to `seq`.
+    fn time_of(&self, seq: u64) -> jiff::Timestamp {
+        let mut lines = self.lines.iter().rev();
+        lines
+            .find(|line| line.seq <= seq)
+            .map(|line| line.at)
+            .unwrap_or_default()
+    }
+}
+
+impl OwnerMemory {
+    async fn next_part<'a>(&self, session: &'a FlushSession) -> Result<NextPart<'a>, MemoryError> {
+        let mark: Option<Versioned<FlushMark>> = self
+            .documents
+            .get(&JobDocuments::mark_key(&session.id))
+            .await?;
+        let known_mark = mark.as_ref().map(|stored| stored.value);
+        let from = session
+            .lines
+            .first()
+            .map_or(0, |first| flush_start(first, known_mark));
+        if from >= session.upto {
+            return Ok(NextPart::Nothing);
+        }
+        let known: Option<Versioned<Extraction>> = self
+            .documents
+            .get(&JobDocuments::extraction_key(&session.id))
+            .await?;
+        Ok(match known {
+            Some(known) if known.value.from == from && known.value.born == session.born() => {
+                NextPart::Extracted(known, mark)
+            }
+            outdated => NextPart::Open(OpenPart {
+                session,
+                from,
+                mark,
+                outdated,
+            }),
+        })
+    }
+
+    /// Stores the facts of an extraction and moves the mark.
+    async fn apply(
+        &self,
+        session: &FlushSession,
+        extraction: &Versioned<Extraction>,
+        mark: &Option<Versioned<FlushMark>>,
+    ) -> Result<FlushReport, MemoryError> {
+        let written = self.store_facts(&extraction.value).await?;
+        let moved = FlushMark {
+            seq: extraction.value.upto,
+            born: session.born(),
+        };
+        let changes = vec![
+            put_change(
+                JobDocuments::mark_key(&session.id),
+                &moved,
+                expected_version(mark),
+            )?,
+            DocumentChange::Delete {
+                key: JobDocuments::extraction_key(&session.id),
+                expect: Expected::Version(extraction.version),
+            },
+        ];
+        // On a conflict another worker was faster, with the same facts.
+        self.documents.commit(changes).await?;
+        Ok(written)
+    }
+
+    /// Asks for the facts in the next parts of as many sessions as fit into one question, and
+    /// records them. A session whose mark moved in the meantime is left as it is.
+    async fn extract_open(&self, open: Vec<OpenPart<'_>>) -> Result<(), MemoryError> {
+        let limit = self.question_tokens();
+        let room = limit.saturating_sub(text_tokens(EXTRACT_PROMPT) + limit / SPARE_FRACTION);
+        let room = room.max(MIN_CHUNK_TOKENS);
+        let mut left = room;
+        let mut asked: Vec<(OpenPart<'_>, TranscriptChunk)> = Vec::new();
+        for part in open {
+            let OpenPart { session, from, .. } = &part;
+            let new = pieces(&session.lines, *from, session.upto);
+            let Some(chunk) = first_chunk(new, session.upto, room) else {
+                self.record(&part, Vec::new(), Vec::new(), session.upto)
+                    .await?;
                 continue;
             };
-            let written = self.store_facts(&extraction.value).await?;
-            flushed.facts += written.facts;
-            flushed.quarantined += written.quarantined;
-            let moved = FlushMark {
-                seq: extraction.value.upto,
-                born,
-            };
-            let changes = vec![
-                put_change(
-                    JobDocuments::mark_key(session),
-                    &moved,
-                    expected_version(&mark),
-                )?,
-                DocumentChange::Delete {
-                    key: JobDocuments::extraction_key(session),
-                    expect: Expected::Version(extraction.version),
-                },
-            ];
-            // On a conflict another worker was faster, with the same facts.
-            self.documents.commit(changes).await?;
+            let tokens = chunk.tokens() + HEADING_TOKENS;
+            // What does not fit beside others is asked about in the next question.
+            if asked.is_empty() || tokens <= left {
+                left = left.saturating_sub(tokens);
+                asked.push((part, chunk));
+            }
         }
-        Err(MemoryError::Contended(self.files.days.clone()))
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let sessions = self.cx.sessions(&self.owner);
+        let parts = asked.iter().map(|(part, chunk)| ExtractionPart {
+            session: &part.session.id,
+            born: part.session.born(),
+            from: part.from,
+            date: self.files.date(part.session.time_of(chunk.upto)),
+            chunk,
+        });
+        let parts: Vec<ExtractionPart<'_>> = parts.collect();
+        let found = self.extract(&parts, sessions.redactor()).await?;
+        for ((part, chunk), facts) in asked.iter().zip(found) {
+            self.record(part, facts.trusted, facts.outside, chunk.upto)
+                .await?;
+        }
+        Ok(())
     }
 
-    /// Returns the next extraction after the mark, which is recorded: that of an earlier attempt,
-    /// or one that is asked for now. `None` if the mark moved in the meantime.
-    async fn next_extraction(
+    /// Records the extraction of a part, unless the mark moved.
+    async fn record(
         &self,
-        lines: &[JournalLine],
-        (from, upto): (u64, u64),
-        mark: &Option<Versioned<FlushMark>>,
-    ) -> Result<Option<Versioned<Extraction>>, MemoryError> {
-        let session = &self.session;
-        let key = JobDocuments::extraction_key(session);
-        let born = lines.first().map_or(ChainSum::START, |line| line.sum);
-        let known: Option<Versioned<Extraction>> = self.documents.get(&key).await?;
-        if let Some(known) = &known
-            && known.value.from == from
-            && known.value.born == born
-        {
-            return Ok(Some(known.clone()));
-        }
-        let part = self.next_chunk(lines, from, upto);
-        let last = part.as_ref().map_or(upto, |chunk| chunk.upto);
-        let at = lines
-            .iter()
-            .rev()
-            .find(|line| line.seq <= last)
-            .map(|line| line.at)
-            .unwrap_or_default();
-        let date = self.files.date(at);
-        let sessions = self.cx.sessions(&self.owner);
-        let about = ExtractionContext {
-            session,
-            born,
-            from,
-            date,
-            redactor: sessions.redactor(),
-        };
-        let extraction = match &part {
-            Some(chunk) => self.extract(chunk, &about).await?,
-            None => Extraction {
-                from,
-                upto,
-                born,
-                date,
-                trusted: Vec::new(),
-                outside: Vec::new(),
-            },
+        part: &OpenPart<'_>,
+        trusted: Vec<ExtractedFact>,
+        outside: Vec<ExtractedFact>,
+        upto: u64,
+    ) -> Result<(), MemoryError> {
+        let session = part.session;
+        let extraction = Extraction {
+            from: part.from,
+            upto,
+            born: session.born(),
+            date: self.files.date(session.time_of(upto)),
+            trusted,
+            outside,
         };
         let still = DocumentChange::Check {
-            key: JobDocuments::mark_key(session),
-            expect: expected_version(mark),
+            key: JobDocuments::mark_key(&session.id),
+            expect: expected_version(&part.mark),
         };
-        self.documents
-            .commit(vec![
-                still,
-                put_change(key.clone(), &extraction, expected_version(&known))?,
-            ])
-            .await?;
+        let put = put_change(
+            JobDocuments::extraction_key(&session.id),
+            &extraction,
+            expected_version(&part.outdated),
+        )?;
         // If another worker was faster, its extraction is used.
-        let stored: Option<Versioned<Extraction>> = self.documents.get(&key).await?;
-        Ok(stored.filter(|stored| stored.value.from == from && stored.value.born == born))
-    }
-
-    /// Returns the next part of the session that fits into one question.
-    fn next_chunk(&self, lines: &[JournalLine], from: u64, upto: u64) -> Option<TranscriptChunk> {
-        let limit = self.question_tokens();
-        let chunk_tokens =
-            limit.saturating_sub(text_tokens(EXTRACT_PROMPT) + limit / SPARE_FRACTION);
-        first_chunk(
-            pieces(lines, from, upto),
-            upto,
-            chunk_tokens.max(MIN_CHUNK_TOKENS),
-        )
+        self.documents.commit(vec![still, put]).await?;
+        Ok(())
     }
 
     /// Writes the facts of an extraction to the files.

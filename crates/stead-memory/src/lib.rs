@@ -1,8 +1,9 @@
 //! Long-term memory: facts with their sources in plain files, extracted from sessions and merged
 //! over time.
 //!
-//! After a run, a job goes to a durable queue; the answer does not wait for it. A worker then
-//! extracts facts from the new entries of the journal ([`Memory::flush`]) and adds them to
+//! The end of a run leaves a durable note that its session waits ([`Memory::run_ended`]); the answer
+//! waits for nothing. Once enough is new and the sessions are idle, a worker ([`Memory::work`])
+//! looks through several of them with one question to a model, and adds the facts to
 //! `memory/YYYY-MM-DD.md`. From time to time new facts are merged into `MEMORY.md`
 //! ([`Memory::consolidate`]). Facts from untrusted content go to `memory/quarantine/`, where
 //! neither a prompt nor a merge sees them until a person accepts them ([`Memory::decide`]).
@@ -22,7 +23,8 @@
 //! ```
 //!
 //! Read in this order: `fact` and `fact_document` (the files), `transcript` (what is trusted),
-//! `flush`, `merge` and `consolidate`, `worker`.
+//! `waiting` and `due` (what waits, and when it is looked through), `flush`, `merge` and
+//! `consolidate`, `due_work` and `worker`.
 //!
 //! Effects: none.
 
@@ -31,6 +33,8 @@ mod consolidate;
 mod context;
 mod credentials;
 mod days;
+mod due;
+mod due_work;
 mod error;
 mod extract;
 mod fact;
@@ -48,6 +52,7 @@ mod progress;
 mod review;
 mod tools;
 mod transcript;
+mod waiting;
 mod worker;
 
 pub use consolidate::ConsolidationReport;
@@ -58,9 +63,11 @@ pub use fact_document::FactDocument;
 pub use fact_files::FactFiles;
 pub use flush::FlushReport;
 pub use forget::ForgetResult;
-pub use memory::Memory;
+pub use memory::{FailedFlush, Memory, NewPart};
 pub use merge_record::{MergeDiff, MergeRecord};
 
-pub use review::{BlameLine, DeadJob, FactSelection, LocatedFact, MemoryStatus, ReviewDecision};
+pub use review::{
+    BlameLine, DeadJob, FactSelection, LocatedFact, MemoryStatus, PendingSession, ReviewDecision,
+};
 pub use tools::memory_tools;
 pub use worker::{MemoryWorker, WorkerOptions, WorkerReport};

@@ -3,6 +3,7 @@
 //! Effects: the clock, the environment, workspace files (writes), the store (writes).
 
 use crate::Memory;
+use crate::due::MAX_FAILURES;
 use crate::error::MemoryError;
 use crate::fact::{Fact, FactSource};
 use crate::fact_document::FactDocument;
@@ -63,10 +64,18 @@ pub struct BlameLine {
 /// The status of a memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MemoryStatus {
-    /// Whether facts are extracted after runs.
+    /// Whether facts are extracted from sessions.
     pub flushes: bool,
     /// The model that the settings name for memory.
     pub model: Option<String>,
+    /// The sessions that wait to be looked through.
+    pub waiting: Vec<PendingSession>,
+    /// About how many tokens of them are new.
+    pub waiting_tokens: u64,
+    /// From how many tokens on they are looked through.
+    pub flush_tokens: u64,
+    /// When they are looked through if nothing else happens. In the past if that is due.
+    pub due_at: Option<Timestamp>,
     /// The path of curated memory.
     pub memory: String,
     /// The number of facts that were not merged yet.
@@ -77,8 +86,26 @@ pub struct MemoryStatus {
     pub merges: u64,
     /// The time of the last merge.
     pub merged_at: Option<Timestamp>,
-    /// Jobs that failed at every attempt.
+    /// When new facts are merged.
+    pub merge_due_at: Option<Timestamp>,
+    /// Work that failed at every attempt.
     pub dead: Vec<DeadJob>,
+}
+
+/// A session that waits to be looked through.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PendingSession {
+    /// The session.
+    pub session: String,
+    /// About how many of its tokens are new.
+    pub tokens: u64,
+    /// The time of the last of them.
+    pub at: Timestamp,
+    /// The failed attempts.
+    pub failures: u32,
+    /// Why the last attempt failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// A job that failed at every attempt.
@@ -127,16 +154,54 @@ impl Memory {
             attempts: dead.attempts,
             reason: dead.reason,
         });
+        let notes = self.notes(&owner.tenant);
+        let user = owner.user.as_str();
+        let noted = notes.sessions().await?.into_iter().map(|noted| noted.note);
+        let waiting: Vec<_> = noted.filter(|note| note.user == user).collect();
+        let merges = notes.merges().await?.into_iter().map(|noted| noted.note);
+        let merges: Vec<_> = merges.filter(|note| note.user == user).collect();
+        let is_dead = |failures: u32| failures >= MAX_FAILURES;
+        let dead_flushes = waiting.iter().filter(|note| is_dead(note.failures));
+        let dead_flushes = dead_flushes.map(|note| DeadJob {
+            job: format!(
+                "look through session {} up to entry {}",
+                note.session, note.upto
+            ),
+            attempts: note.failures,
+            reason: note.error.clone().unwrap_or_default(),
+        });
+        let dead_merges = merges.iter().filter(|note| is_dead(note.failures));
+        let dead_merges = dead_merges.map(|note| DeadJob {
+            job: "merge new facts into curated memory".to_owned(),
+            attempts: note.failures,
+            reason: note.error.clone().unwrap_or_default(),
+        });
+        let rule = self.rule();
+        let time = |ms: i64| Timestamp::from_millisecond(ms).ok();
+        let pending = waiting.iter().map(|note| PendingSession {
+            session: note.session.clone(),
+            tokens: note.tokens,
+            at: time(note.at_ms).unwrap_or_default(),
+            failures: note.failures,
+            error: note.error.clone(),
+        });
+        let next_merge = merges.iter().filter(|note| !is_dead(note.failures));
+        let next_merge = next_merge.map(|note| note.due_ms).min();
         Ok(MemoryStatus {
             flushes: self.cx.definition().memory_flush_enabled(),
             model: self.cx.definition().config.memory.model.clone(),
+            waiting: pending.collect(),
+            waiting_tokens: waiting.iter().map(|note| note.tokens).sum(),
+            flush_tokens: rule.tokens(),
+            due_at: rule.due_ms(&waiting).and_then(time),
             memory: memory.files.memory.to_string(),
             unmerged: memory.unmerged_count().await?,
             quarantined: memory.files.quarantined_facts().await?.len(),
             merges: merged.as_ref().map_or(0, |stored| stored.value.generation),
             merged_at: merged
                 .and_then(|stored| Timestamp::from_millisecond(stored.value.at_ms).ok()),
-            dead: dead.collect(),
+            merge_due_at: next_merge.and_then(time),
+            dead: dead.chain(dead_flushes).chain(dead_merges).collect(),
         })
     }
 

@@ -233,6 +233,12 @@ fn clipped(text: &str, chars: usize) -> String {
     }
 }
 
+/// Returns about how many tokens the text of pieces has.
+pub(crate) fn piece_tokens(pieces: &[TranscriptPiece]) -> u64 {
+    let tokens = |piece: &TranscriptPiece| text_tokens(&piece.text) + PIECE_TOKENS;
+    pieces.iter().map(tokens).sum()
+}
+
 /// Returns the first pieces that have at most `tokens` together; a single larger piece is cut.
 /// `None` if there are no pieces.
 pub(crate) fn first_chunk(
@@ -290,9 +296,15 @@ impl TranscriptChunk {
             .any(|piece| piece.trust == TrustLevel::Trusted)
     }
 
-    /// Returns the text for the extraction of trusted facts, without untrusted pieces.
-    pub(crate) fn trusted_view(&self) -> String {
-        self.render(|piece| match (piece.trust, &piece.speaker) {
+    /// About how many tokens its text has.
+    pub(crate) fn tokens(&self) -> u64 {
+        piece_tokens(&self.pieces)
+    }
+
+    /// Returns the text for the extraction of trusted facts, without untrusted pieces. The number
+    /// of each entry is `offset` larger.
+    pub(crate) fn trusted_view(&self, offset: u64) -> String {
+        self.render(offset, |piece| match (piece.trust, &piece.speaker) {
             (TrustLevel::Trusted, _) => piece.text.clone(),
             (TrustLevel::Untrusted, TranscriptSpeaker::Tool(name)) => {
                 format!("[left out: output of {name}]")
@@ -306,14 +318,15 @@ impl TranscriptChunk {
         })
     }
 
-    /// Returns the text of all pieces.
-    pub(crate) fn full_view(&self) -> String {
-        self.render(|piece| piece.text.clone())
+    /// Returns the text of all pieces. The number of each entry is `offset` larger.
+    pub(crate) fn full_view(&self, offset: u64) -> String {
+        self.render(offset, |piece| piece.text.clone())
     }
 
-    fn render(&self, text: impl Fn(&TranscriptPiece) -> String) -> String {
+    fn render(&self, offset: u64, text: impl Fn(&TranscriptPiece) -> String) -> String {
         let line = |piece: &TranscriptPiece| {
-            format!("[{}] {}: {}", piece.seq, piece.speaker.name(), text(piece))
+            let number = piece.seq + offset;
+            format!("[{number}] {}: {}", piece.speaker.name(), text(piece))
         };
         self.pieces
             .iter()

@@ -1,19 +1,18 @@
-//! The worker that does the memory jobs of a tenant.
+//! The worker that does the memory work of a tenant.
 //!
-//! Effects: in-process state, the clock, workspace files (writes), the store (writes), the model.
+//! Effects: in-process state, the clock, randomness, workspace files (writes), the store (writes),
+//! the journal (reads), the model.
 
 use crate::Memory;
+use crate::due_work::{DueWork, WorkResult};
 use crate::error::MemoryError;
 use crate::job::tenant_jobs;
-use crate::owner_memory::OwnerMemory;
-use crate::progress::{MergeProgress, Versioned};
+use crate::waiting::{Activity, NewEntries};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Owner, TenantId};
+use stead_core::{Owner, TenantId, UserId};
 use stead_place::OwnerState;
-use stead_store::{
-    AcquireOutcome, Claim, ClaimedTenantJob, FencingToken, Leases, TenantJobKind, TenantJobs,
-};
+use stead_store::{AcquireOutcome, Claim, DocVersion, FencingToken, Leases, TenantJobKind};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -23,18 +22,17 @@ use tokio_util::sync::CancellationToken;
 const WORKER_LEASE: &str = "memory-worker";
 /// How long a job that is not about memory is left to others.
 const OTHER_JOB_DELAY: Duration = Duration::from_secs(60);
-/// The longest delay before a failed job is tried again.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(3600);
+/// How long a job of the queue is claimed to be noted.
+const QUEUED_JOB_CLAIM: Duration = Duration::from_secs(60);
 
 /// The limits of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
-    /// The time after which no job is begun or continued.
+    /// The time after which no work is begun or continued.
     pub limit: Duration,
-    /// How long a claimed job stays with a worker that does not renew it (default 60 seconds).
+    /// How long work stays with a worker that was killed (default 60 seconds).
     pub visibility_timeout: Duration,
-    /// The delay after the first failure of a job (default 30 seconds); it doubles with each
-    /// failure.
+    /// The delay after the first failure (default 30 seconds); it doubles with each failure.
     pub retry_delay: Duration,
     /// Stops the worker.
     pub cancel: CancellationToken,
@@ -57,64 +55,129 @@ impl WorkerOptions {
 /// The result of a worker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct WorkerReport {
-    /// The number of jobs that are done.
+    /// The number of pieces of work that are done: sessions looked through together, or a merge.
     pub done: u64,
-    /// The number of jobs that failed and are tried again.
+    /// The number of those that failed and are tried again.
     pub failed: u64,
 }
 
-/// The end of a job.
+/// The end of a piece of work.
 enum JobEnd {
     Done,
-    Failed(String),
-    /// Another worker claimed it.
+    /// It failed, which was noted.
+    Failed,
+    /// Another worker has it.
     Lost,
     /// The worker was stopped or its time is over.
     Stopped,
-    /// The job is not about memory.
-    NotMemory,
 }
 
 impl Memory {
-    /// Does the memory jobs of all users of `tenant` until none is due.
+    /// Does the memory work of all users of `tenant` until none is due.
     pub async fn work(
         &self,
         tenant: &TenantId,
         options: &WorkerOptions,
     ) -> Result<WorkerReport, MemoryError> {
         let end = Instant::now() + options.limit;
-        let jobs = tenant_jobs(&*self.cx, tenant);
         let mut worked = WorkerReport::default();
+        let mut others: Vec<UserId> = Vec::new();
+        self.note_queued_jobs(tenant).await?;
         while Instant::now() < end && !options.cancel.is_cancelled() {
-            let Some(claimed) = jobs.claim(options.visibility_timeout).await? else {
+            let due = self.due_work(tenant).await?;
+            // Another process works for the others.
+            let mut mine = due.into_iter().filter(|(user, _)| !others.contains(user));
+            let Some((user, due)) = mine.next() else {
                 break;
             };
-            match self.run_job(tenant, &jobs, &claimed, options, end).await? {
-                JobEnd::Done => {
-                    jobs.ack(&claimed).await?;
-                    worked.done += 1;
-                }
-                JobEnd::Failed(reason) => {
-                    let wait = options
-                        .retry_delay
-                        .saturating_mul(1 << (claimed.claim.attempt.clamp(1, 16) - 1))
-                        .min(MAX_RETRY_DELAY);
-                    jobs.nack(&claimed, wait, &reason).await?;
-                    worked.failed += 1;
-                }
-                JobEnd::Lost => {}
-                JobEnd::NotMemory => {
-                    let reason = "this worker does memory jobs only";
-                    jobs.nack(&claimed, OTHER_JOB_DELAY, reason).await?;
-                }
-                JobEnd::Stopped => {
-                    let reason = "the worker was stopped";
-                    jobs.nack(&claimed, Duration::ZERO, reason).await?;
-                    break;
-                }
+            let owner = Owner {
+                tenant: tenant.clone(),
+                user,
+            };
+            match self.work_leased(&owner, &due, options, end).await? {
+                JobEnd::Done => worked.done += 1,
+                JobEnd::Failed => worked.failed += 1,
+                JobEnd::Lost => others.push(owner.user),
+                JobEnd::Stopped => break,
             }
         }
         Ok(worked)
+    }
+
+    /// Does one piece of work of a user, unless another process works for that user.
+    async fn work_leased(
+        &self,
+        owner: &Owner,
+        due: &DueWork,
+        options: &WorkerOptions,
+        end: Instant,
+    ) -> Result<JobEnd, MemoryError> {
+        let state = self.cx.tenant_state(&owner.tenant);
+        let name = format!("memory-of/{}", owner.user);
+        let ttl = options.visibility_timeout;
+        let Some(fence) = acquire(&state, &name, ttl).await? else {
+            return Ok(JobEnd::Lost);
+        };
+        // Another process may have done it before the lease was free.
+        let due_now = self.due_work(&owner.tenant).await?;
+        let is_same = |now: &DueWork| match (now, due) {
+            (DueWork::Flush(_), DueWork::Flush(_)) => true,
+            (DueWork::Merge(now), DueWork::Merge(due)) => now.note.scope == due.note.scope,
+            (DueWork::Flush(_), DueWork::Merge(_)) | (DueWork::Merge(_), DueWork::Flush(_)) => {
+                false
+            }
+        };
+        let mut due_now = due_now.into_iter();
+        let ended = match due_now.find(|(user, now)| *user == owner.user && is_same(now)) {
+            None => Ok(JobEnd::Done),
+            Some((_, due)) => tokio::select! {
+                biased;
+                done = self.do_due_work(owner, &due, options.retry_delay) => {
+                    done.map(|result| match result {
+                        WorkResult::Done => JobEnd::Done,
+                        WorkResult::Failed => JobEnd::Failed,
+                    })
+                }
+                () = options.cancel.cancelled() => Ok(JobEnd::Stopped),
+                () = tokio::time::sleep_until(end) => Ok(JobEnd::Stopped),
+                lost = keep_lease(&state, &fence, ttl) => lost.map(|()| JobEnd::Lost),
+            },
+        };
+        state.store.release(&state.space, &fence).await?;
+        ended
+    }
+
+    /// Turns the jobs that earlier versions left in the queue into notes.
+    async fn note_queued_jobs(&self, tenant: &TenantId) -> Result<(), MemoryError> {
+        let jobs = tenant_jobs(&*self.cx, tenant);
+        let notes = self.notes(tenant);
+        while let Some(claimed) = jobs.claim(QUEUED_JOB_CLAIM).await? {
+            let owner = Owner {
+                tenant: tenant.clone(),
+                user: claimed.job.user.clone(),
+            };
+            match &claimed.job.kind {
+                TenantJobKind::ExtractFacts { session, upto } => {
+                    let new = NewEntries {
+                        upto: *upto,
+                        tokens: 0,
+                        at: self.cx.now(),
+                        activity: Activity::Settled,
+                    };
+                    notes.note(&owner, session, new).await?;
+                    jobs.ack(&claimed).await?;
+                }
+                TenantJobKind::MergeFacts { scope, .. } => {
+                    notes.note_merge(&owner, scope, 0).await?;
+                    jobs.ack(&claimed).await?;
+                }
+                TenantJobKind::Wake { .. } | TenantJobKind::Schedule { .. } => {
+                    let reason = "this worker does memory jobs only";
+                    jobs.nack(&claimed, OTHER_JOB_DELAY, reason).await?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Like [`work`](Self::work), but returns `None` if another process works for the same
@@ -125,33 +188,23 @@ impl Memory {
         options: &WorkerOptions,
     ) -> Result<Option<WorkerReport>, MemoryError> {
         let state = self.cx.tenant_state(tenant);
-        let me = format!("{} {:?}", std::process::id(), Instant::now());
-        let fence = match state
-            .store
-            .acquire(
-                &state.space,
-                WORKER_LEASE,
-                &me,
-                options.visibility_timeout,
-                Claim::Free,
-            )
-            .await?
-        {
-            AcquireOutcome::Granted(fence) => fence,
-            AcquireOutcome::Held(_) => return Ok(None),
+        let ttl = options.visibility_timeout;
+        let Some(fence) = acquire(&state, WORKER_LEASE, ttl).await? else {
+            return Ok(None);
         };
+        self.note_killed_runs(tenant).await?;
         let worked = tokio::select! {
             worked = self.work(tenant, options) => worked.map(Some),
-            lost = keep_lease(&state, &fence, options.visibility_timeout) => lost.map(|()| None),
+            lost = keep_lease(&state, &fence, ttl) => lost.map(|()| None),
         };
         state.store.release(&state.space, &fence).await?;
         worked
     }
 
     /// Starts a worker in the background. It ends when the handle is dropped; the next worker takes
-    /// over an unfinished job.
+    /// over unfinished work.
     pub fn spawn_worker(&self, tenant: TenantId) -> MemoryWorker {
-        /// How often the queue is polled.
+        /// How often it looks whether work is due.
         const EVERY: Duration = Duration::from_secs(60);
         let memory = self.clone();
         let wake = Arc::new(Notify::new());
@@ -159,8 +212,10 @@ impl Memory {
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let options = WorkerOptions::with_limit(Duration::from_secs(600));
+            // What fails here is noted by the next worker.
+            let _ = memory.note_killed_runs(&tenant).await;
             loop {
-                // Errors are part of the memory status; unfinished jobs stay in the queue.
+                // Errors are part of the memory status; what is not done goes on waiting.
                 let _ = memory.work(&tenant, &options).await;
                 let _ = tokio::time::timeout(EVERY, woken.notified()).await;
             }
@@ -170,58 +225,23 @@ impl Memory {
             _tasks: tasks,
         }
     }
+}
 
-    /// Does one job and renews the claim on it meanwhile.
-    async fn run_job(
-        &self,
-        tenant: &TenantId,
-        jobs: &TenantJobs,
-        claimed: &ClaimedTenantJob,
-        options: &WorkerOptions,
-        end: Instant,
-    ) -> Result<JobEnd, MemoryError> {
-        let owner = Owner {
-            tenant: tenant.clone(),
-            user: claimed.job.user.clone(),
-        };
-        let mut work = std::pin::pin!(self.execute_job(&owner, &claimed.job.kind));
-        loop {
-            tokio::select! {
-                biased;
-                done = &mut work => {
-                    return Ok(done.unwrap_or_else(|error| JobEnd::Failed(error.to_string())));
-                }
-                () = options.cancel.cancelled() => return Ok(JobEnd::Stopped),
-                () = tokio::time::sleep_until(end) => return Ok(JobEnd::Stopped),
-                () = tokio::time::sleep(options.visibility_timeout / 3) => {
-                    if !jobs.extend(claimed, options.visibility_timeout).await? {
-                        return Ok(JobEnd::Lost);
-                    }
-                }
-            }
-        }
-    }
-
-    async fn execute_job(&self, owner: &Owner, job: &TenantJobKind) -> Result<JobEnd, MemoryError> {
-        match job {
-            TenantJobKind::ExtractFacts { session, upto } => {
-                self.flush(owner, session, *upto).await?;
-            }
-            TenantJobKind::MergeFacts { scope, generation } => {
-                let home = OwnerMemory::of_scope(&self.cx, owner, scope)?;
-                let merged: Option<Versioned<MergeProgress>> =
-                    home.documents.get(&home.documents.merged_key()).await?;
-                // If it is another one, another worker merged and enqueued the next job.
-                if merged.map_or(0, |kept| kept.value.generation) == *generation {
-                    home.consolidate().await?;
-                }
-            }
-            TenantJobKind::Wake { .. } | TenantJobKind::Schedule { .. } => {
-                return Ok(JobEnd::NotMemory);
-            }
-        }
-        Ok(JobEnd::Done)
-    }
+/// Acquires a lease, unless another process has it.
+async fn acquire(
+    state: &OwnerState,
+    name: &str,
+    ttl: Duration,
+) -> Result<Option<FencingToken>, MemoryError> {
+    let me = DocVersion::fresh().to_string();
+    let outcome = state
+        .store
+        .acquire(&state.space, name, &me, ttl, Claim::Free)
+        .await?;
+    Ok(match outcome {
+        AcquireOutcome::Granted(fence) => Some(fence),
+        AcquireOutcome::Held(_) => None,
+    })
 }
 
 /// Renews a lease until it is lost.
@@ -246,7 +266,7 @@ pub struct MemoryWorker {
 }
 
 impl MemoryWorker {
-    /// Wakes the worker: there may be a new job.
+    /// Wakes the worker: something may be due.
     pub fn wake(&self) {
         self.wake.notify_one();
     }

@@ -39,6 +39,28 @@ pub fn lookup(name: &str) -> Option<ModelInfo> {
         .map(|row| row.info)
 }
 
+/// Returns the cheap model of the provider of `provider:model`, under the name of that provider.
+/// `None` if the table does not know `provider:model`, or it is no dearer than the cheap one.
+pub fn cheap_model(name: &str) -> Option<String> {
+    let own = lookup(name)?;
+    let (provider, _) = name.split_once(':')?;
+    let listed = providers::find(provider)?.name;
+    let listed = if listed == "responses" {
+        "openai"
+    } else {
+        listed
+    };
+    let cheap = TABLE.lines().find_map(|line| {
+        let mut words = line.strip_prefix("cheap ")?.split_ascii_whitespace();
+        words.next().filter(|of| *of == listed)?;
+        words.next()
+    })?;
+    let cheap = format!("{provider}:{cheap}");
+    let info = lookup(&cheap)?;
+    let is_cheaper = info.price.input < own.price.input && info.price.output < own.price.output;
+    is_cheaper.then_some(cheap)
+}
+
 /// Returns every model in the table, by name.
 pub fn known_models() -> impl Iterator<Item = (String, ModelInfo)> {
     ROWS.iter()
@@ -97,6 +119,7 @@ mod tests {
         let written: Vec<_> = TABLE
             .lines()
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .filter(|line| !line.starts_with("cheap "))
             .collect();
         for line in &written {
             let row = parse_row(line).unwrap_or_else(|| panic!("{line}"));
@@ -156,6 +179,32 @@ mod tests {
         ];
         for (name, input) in cases {
             assert_eq!(lookup(name).map(|info| info.price.input), input, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_cheap_model_of_a_provider_is_known_and_cheaper_than_what_it_stands_in_for() {
+        let cases = [
+            (
+                "anthropic:claude-sonnet-5-5",
+                Some("anthropic:claude-haiku-5-5"),
+            ),
+            ("claude:claude-opus-5", Some("claude:claude-haiku-5-5")),
+            ("anthropic:claude-haiku-5-5", None),
+            ("openai:gpt-5.6", Some("openai:gpt-5.4-nano")),
+            ("responses:gpt-5.6", Some("responses:gpt-5.4-nano")),
+            ("openai:gpt-5-nano", None),
+            ("openai:my-own-model", None),
+            ("ollama:gpt-5", None),
+            ("scripted:a.yaml", None),
+        ];
+        for (name, cheap) in cases {
+            assert_eq!(cheap_model(name).as_deref(), cheap, "{name}");
+        }
+        for line in TABLE.lines().filter(|line| line.starts_with("cheap ")) {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let name = format!("{}:{}", words[1], words[2]);
+            assert!(words.len() == 3 && lookup(&name).is_some(), "{line}");
         }
     }
 

@@ -55,7 +55,7 @@ mod wire;
 
 pub use abilities::{Abilities, Ability};
 pub use caching::Caching;
-pub use catalogue::{ModelInfo, known_models, lookup};
+pub use catalogue::{ModelInfo, cheap_model, known_models, lookup};
 pub use connect::{
     EnvLookup, ModelName, SecretRules, check_name, connect, connect_with, provider_name, secrets,
     supports_caching,

@@ -4,8 +4,8 @@
 
 use crate::{
     Approval, BudgetSettings, ClientToolSettings, CompactionSettings, DisabledFeatures,
-    ExecuteSettings, Finding, MemorySettings, OffloadSettings, PlanSettings, Policy, QueueSettings,
-    SearchSettings, SettingsDocument, Surface, TrustSettings, UndoSettings,
+    ExecuteSettings, Finding, MemoryModelChoice, MemorySettings, OffloadSettings, PlanSettings,
+    Policy, QueueSettings, SearchSettings, SettingsDocument, Surface, TrustSettings, UndoSettings,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -193,12 +193,16 @@ impl AgentConfig {
                 "sessions.url has no meaning with filesystem.mode: local".to_owned(),
             )));
         }
+        let of_memory = match self.memory.model_choice() {
+            MemoryModelChoice::Named(name) => Some(name),
+            MemoryModelChoice::Cheap | MemoryModelChoice::Own => None,
+        };
         let side = [
-            ("compaction.model", &self.compaction.model),
-            ("memory.model", &self.memory.model),
+            ("compaction.model", self.compaction.model.as_deref()),
+            ("memory.model", of_memory),
         ];
         for (key, name) in side {
-            if let Some(Err(error)) = name.as_deref().map(stead_model::check_name) {
+            if let Some(Err(error)) = name.map(stead_model::check_name) {
                 return Some((key.to_owned(), format!("{key}: {error}")));
             }
         }

@@ -3,8 +3,8 @@
 //! Effects: none.
 
 use crate::{
-    ActingPart, AgentConfig, AgentSpec, FeatureSwitch, Finding, HookSpec, Layout, ProfileLayer,
-    SourcePosition, Surface, ToolLists,
+    ActingPart, AgentConfig, AgentSpec, FeatureSwitch, Finding, FlushAfter, HookSpec, Layout,
+    ProfileLayer, SourcePosition, Surface, ToolLists,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -231,13 +231,19 @@ impl Definition {
         state.into_iter().flatten().chain(others.cloned()).collect()
     }
 
-    /// Whether facts are extracted after each run: the setting, or the default of the layout.
+    /// Whether facts are extracted from conversations: the setting, or the default of the layout.
     pub fn memory_flush_enabled(&self) -> bool {
         let by_layout = self.layout.def().memory_flush;
         let wanted = self.config.memory.flush.unwrap_or(by_layout);
         wanted
             && self.paths.memory.is_some()
             && !self.config.disable.contains(FeatureSwitch::MemoryHooks)
+    }
+
+    /// When facts are extracted: the setting, or the default of the layout.
+    pub fn memory_flush_after(&self) -> FlushAfter {
+        let by_layout = self.layout.def().memory_flush_after;
+        self.config.memory.flush_after.unwrap_or(by_layout)
     }
 
     /// Returns the file that the setting `key` comes from; the name of the layout if no file sets it.

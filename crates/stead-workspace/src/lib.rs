@@ -91,7 +91,7 @@ pub use layout::{
     LayoutMark, LoadCx, MarkRank, MarkStrength, ModelUse, OpenOptions, Strictness, UnknownTools,
     WorkspaceNameError, check_workspace_name, detect_layout, is_secret_variable, try_detect_layout,
 };
-pub use memory::MemorySettings;
+pub use memory::{FlushAfter, MemoryModelChoice, MemorySettings};
 pub use offload::{OffloadSettings, offload_folder};
 pub use personal_settings::{PersonalProvider, PersonalSettings};
 pub use plan::PlanSettings;

@@ -6,11 +6,12 @@ mod error;
 mod models;
 
 pub use error::BuildError;
+pub(crate) use models::side_model;
 pub use models::{DEFAULT_MODEL_VARIABLE, DEFAULT_MODELS, choose_model, resolve_model_files};
 
 use crate::session_models::SharedVariables;
 use crate::workspace_agents::SubagentDelegate;
-use crate::{Agent, AgentParts, GrantKeys, HookRuntime, Hooks, ModelConnector};
+use crate::{Agent, AgentParts, Clock, GrantKeys, HookRuntime, Hooks, ModelConnector};
 use models::{AgentModels, GivenModel, ModelSources};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,6 +83,7 @@ pub struct AgentBuilder {
     grant_keys: Option<Arc<dyn GrantKeys>>,
     sandbox: Option<Arc<dyn Sandbox>>,
     place: Option<Arc<dyn Place>>,
+    clock: Clock,
 }
 
 type ConfigChange = Box<dyn FnOnce(&mut AgentConfig) + Send>;
@@ -275,6 +277,12 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets the clock by which long-term memory decides what is due, instead of that of the machine.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
     /// Reads the folder and builds the agent.
     pub async fn build(self) -> Result<Arc<Agent>, BuildError> {
         let dir = self.workspace.ok_or(BuildError::NoWorkspace)?;
@@ -338,6 +346,8 @@ impl AgentBuilder {
             model_connector: connector,
             session_model,
             session_models,
+            clock: self.clock,
+            side_spending: Arc::default(),
         };
         let agent = Agent::new(parts, hooks)?;
         let delegate = SubagentDelegate(Arc::downgrade(&agent));

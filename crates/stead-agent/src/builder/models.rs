@@ -4,7 +4,9 @@
 
 use super::BuildError;
 use crate::ModelConnector;
-use crate::session_models::{ModelChoice, NoModelReason, SessionModels, SharedVariables};
+use crate::session_models::{
+    CheapModels, ModelChoice, NoModelReason, SessionModels, SharedVariables,
+};
 use futures_util::stream::BoxStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use stead_model::{
     Delta, KeyPolicy, Model, ModelError, ModelFacts, ModelSettings, Params, Request, SecretRules,
     connect_with, secrets,
 };
-use stead_workspace::{ModelUse, Workspace};
+use stead_workspace::{MemoryModelChoice, ModelUse, Workspace};
 
 /// The models used when only a provider's key is set, by the variable of the key.
 pub const DEFAULT_MODELS: [(&str, &str); 3] = [
@@ -108,7 +110,7 @@ fn hook_model(named: &ModelSettings, main: Option<&ModelSettings>) -> ModelSetti
 
 /// Returns the settings of a model for side work, such as summaries. Endpoint and key are those of
 /// the agent's own model if both have the same provider.
-fn side_model(name: &str, main: Option<&ModelSettings>) -> ModelSettings {
+pub(crate) fn side_model(name: &str, main: Option<&ModelSettings>) -> ModelSettings {
     let provider = |name: &str| {
         name.split_once(':')
             .map(|(provider, _)| provider.to_owned())
@@ -240,6 +242,10 @@ impl ModelSources<'_> {
                 connect_with(settings, &*lookup, rules)
             }
         };
+        let cheap_models = match given {
+            GivenModel::Model(_) => CheapModels::NotAsked,
+            GivenModel::Unset | GivenModel::Settings(_) => CheapModels::Asked,
+        };
         let mut unavailable = None;
         let no_model = || Arc::new(NoModel::named(chosen.as_ref()));
         let (main, params): (Arc<dyn Model>, Params) = match (given, self.model_use) {
@@ -295,7 +301,10 @@ impl ModelSources<'_> {
             &config.compaction.model,
             chosen.as_ref().or(config.model.as_ref()),
         )?;
-        let memory = side(&config.memory.model, config.model.as_ref())?;
+        let memory = match config.memory.model_choice() {
+            MemoryModelChoice::Named(name) => side(&Some(name.to_owned()), config.model.as_ref())?,
+            MemoryModelChoice::Cheap | MemoryModelChoice::Own => None,
+        };
         Ok(AgentModels {
             main,
             params,
@@ -311,6 +320,7 @@ impl ModelSources<'_> {
                 keys: self.keys.clone(),
                 variables: lookup,
                 unavailable,
+                cheap_models,
             },
             secrets: known,
         })

@@ -57,7 +57,11 @@ use futures_util::future::BoxFuture;
 use opening::OpenedRun;
 use prompt_files::PromptFiles;
 use stead_core::{EventKind, RunId, RunOutcome, RunReport, SpendAmount, WaitingTask};
+use stead_memory::NewPart;
 use stead_store::RunKey;
+
+/// The most tokens of one message that count as new for memory, which is shown long ones cut.
+const MAX_NOTED_TOKENS: u64 = 5_000;
 
 /// Runs `session` to its end, as [`Session::run`], [`Session::resume_with`] and [`Session::wake`] do.
 /// Boxed, so that the code of a run is compiled once and not in every crate that starts one.
@@ -111,7 +115,7 @@ pub fn run_session(
         run.stop_subagents(&driven).await;
         let report = finish(run, driven).await?;
         if report.steps > 0 && report.outcome != RunOutcome::Parked {
-            enqueue_memory_flush(session, session.state().seq).await;
+            note_for_memory(session).await;
         }
         collect_garbage_sometimes(session, &report.run).await;
         Ok(report)
@@ -201,13 +205,21 @@ fn run_ended(report: &RunReport) -> EventKind {
     }
 }
 
-/// Lets memory extract facts from the session up to an entry. A failure loses nothing: the next job
-/// begins where the last one ended.
-async fn enqueue_memory_flush(session: &Session, upto: u64) {
+/// Notes that memory has a new part of the session to look through. A failure loses nothing: the
+/// journal has it, and the next note includes it.
+async fn note_for_memory(session: &Session) {
+    let state = session.state();
+    let begins = state
+        .turns
+        .iter()
+        .rposition(|turn| turn.starts_run.is_some());
+    let of_run = state.turns.iter().skip(begins.unwrap_or(0));
+    let new = NewPart {
+        upto: state.seq,
+        tokens: of_run.map(|turn| turn.tokens().min(MAX_NOTED_TOKENS)).sum(),
+    };
     let memory = session.agent().memory();
-    let _ = memory
-        .enqueue_flush(session.owner(), session.id(), upto)
-        .await;
+    let _ = memory.run_ended(session.owner(), session.id(), new).await;
 }
 
 /// Keeps the undo log within its limits, after one in fifty of the runs that changed files: looking

@@ -127,7 +127,7 @@ impl ModelCaller<'_, '_> {
         let at = recorded?.first().map(|line| line.at);
         warn_if_unsettled(self.journal, settled);
         let used = CallUsage {
-            purpose: Purpose::Answer,
+            purpose: Purpose::of_answers(self.journal.state().spawned.as_ref()),
             model,
             usage,
             cost,

@@ -43,7 +43,7 @@ impl UsageLog {
         let rewrite = move |lines: Vec<String>| {
             let is_rebuilt = |record: &UsageRecord| {
                 let has_entry = match record.purpose {
-                    Purpose::Answer | Purpose::Compaction => true,
+                    Purpose::Answer | Purpose::Subagent | Purpose::Compaction => true,
                     Purpose::Memory | Purpose::Hook => false,
                 };
                 has_entry
@@ -79,6 +79,10 @@ fn records_of(owner: &Owner, session: &SessionId, lines: &[JournalLine]) -> Vec<
         Entry::Session(start) => start.parent.as_ref().map_or(0, |parent| parent.seq),
         _ => 0,
     });
+    let spawned = lines.first().and_then(|line| match &line.entry {
+        Entry::Session(start) => start.spawned.as_ref(),
+        _ => None,
+    });
     let record = |line: &JournalLine| {
         let new = |purpose, model: &str| UsageRecord {
             at: line.at,
@@ -86,7 +90,7 @@ fn records_of(owner: &Owner, session: &SessionId, lines: &[JournalLine]) -> Vec<
         };
         match &line.entry {
             Entry::Model(reply) => Some(
-                new(Purpose::Answer, &reply.model)
+                new(Purpose::of_answers(spawned), &reply.model)
                     .for_run(&reply.run)
                     .with_usage(reply.usage, reply.cost),
             ),

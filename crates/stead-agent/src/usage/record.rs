@@ -5,7 +5,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use stead_core::{RunId, SessionId, Usage, Usd, UserId};
+use stead_core::{RunId, SessionId, SubagentOrigin, Usage, Usd, UserId};
 
 /// The purpose of a model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -13,12 +13,35 @@ use stead_core::{RunId, SessionId, Usage, Usd, UserId};
 pub enum Purpose {
     /// The answer of a run.
     Answer,
+    /// The answer of a subagent's run.
+    Subagent,
     /// The summary of a conversation.
     Compaction,
     /// The extraction or consolidation of facts.
     Memory,
     /// The answer of a hook.
     Hook,
+}
+
+impl Purpose {
+    /// Returns the name, as in a line of the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Answer => "answer",
+            Self::Subagent => "subagent",
+            Self::Compaction => "compaction",
+            Self::Memory => "memory",
+            Self::Hook => "hook",
+        }
+    }
+
+    /// Returns the purpose of the answers of a session.
+    pub(crate) fn of_answers(spawned: Option<&SubagentOrigin>) -> Self {
+        match spawned {
+            Some(_) => Self::Subagent,
+            None => Self::Answer,
+        }
+    }
 }
 
 /// The usage of one model call.

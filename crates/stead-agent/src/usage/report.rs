@@ -19,6 +19,8 @@ pub enum UsageGrouping {
     Model,
     /// Each user.
     User,
+    /// Each purpose: answers, memory, summaries and so on.
+    Purpose,
 }
 
 /// A period of days.
@@ -40,7 +42,7 @@ impl UsagePeriod {
 /// One row of a report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct UsageRow {
-    /// The day, session, model or user.
+    /// The day, session, model, user or purpose.
     pub key: String,
     /// The number of model calls.
     pub calls: u64,
@@ -94,6 +96,7 @@ pub fn report<'a>(
             UsageGrouping::Session => record.session.clone(),
             UsageGrouping::Model => record.model.clone(),
             UsageGrouping::User => record.user.clone(),
+            UsageGrouping::Purpose => record.purpose.name().to_owned(),
         };
         rows.entry(key.clone())
             .or_insert_with(|| UsageRow {

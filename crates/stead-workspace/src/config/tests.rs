@@ -1,6 +1,7 @@
 //! Tests of the settings.
 
 use super::*;
+use crate::FlushAfter;
 use stead_core::VerdictKind;
 
 fn parse(text: &str) -> Result<AgentConfig, Vec<Finding>> {
@@ -142,11 +143,17 @@ fn permissions_are_strict_and_tell_rule_and_place() {
 
 #[test]
 fn settings_of_memory_that_make_no_sense_are_refused_with_their_place() {
-    let set = parse("memory: {flush: false, model: 'openai:gpt-5-mini', consolidate_minutes: 0}")
-        .unwrap()
-        .memory;
+    let set = parse(
+        "memory: {flush: false, flush_after: run, idle_minutes: 5, flush_tokens: 100, \
+         model: 'openai:gpt-5-mini', consolidate_minutes: 0}",
+    )
+    .unwrap()
+    .memory;
     let want = MemorySettings {
         flush: Some(false),
+        flush_after: Some(FlushAfter::Run),
+        idle_minutes: 5,
+        flush_tokens: 100,
         model: Some("openai:gpt-5-mini".to_owned()),
         consolidate_minutes: 0,
         ..MemorySettings::default()
@@ -162,6 +169,10 @@ fn settings_of_memory_that_make_no_sense_are_refused_with_their_place() {
             "agent.yaml:2:3: memory.model: \"gpt\" is not a model name",
         ),
         ("memory:\n  flsh: true", "agent.yaml:2:3: "),
+        (
+            "memory:\n  flush_after: never",
+            "agent.yaml:2:3: memory.flush_after",
+        ),
     ];
     for (text, start) in table {
         let message = parse(text).unwrap_err()[0].to_string();

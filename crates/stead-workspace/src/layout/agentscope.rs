@@ -4,7 +4,7 @@
 //! Effects: workspace files (reads), what it is given.
 
 use super::{LayoutDef, stead};
-use crate::EmptyAllow;
+use crate::{EmptyAllow, FlushAfter};
 
 /// The entry of the table of layouts. Such a workspace is recognised by its path alone.
 pub(super) static DEF: LayoutDef = LayoutDef {
@@ -17,6 +17,8 @@ pub(super) static DEF: LayoutDef = LayoutDef {
     empty_allow: EmptyAllow::Everything,
     built_in_surface: super::BuiltInSurface::Applies,
     memory_flush: true,
+    // AgentScope's own trigger is ALWAYS.
+    memory_flush_after: FlushAfter::Run,
     ..LayoutDef::new("agentscope", |layout, cx| {
         Box::pin(stead::load(layout, cx, stead::Extras::Ignored))
     })

@@ -6,7 +6,7 @@ use super::{Draft, LoadCx, WorkspaceNameError};
 use super::{
     agentscope, agentscope_py, deepagents, deepagents_deploy, openharness, openpaw, project, stead,
 };
-use crate::{ConfigureScaffold, EmptyAllow, ScaffoldFile, Surface, ToolsDialect};
+use crate::{ConfigureScaffold, EmptyAllow, FlushAfter, ScaffoldFile, Surface, ToolsDialect};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -112,6 +112,8 @@ pub struct LayoutDef {
     pub built_in_surface: BuiltInSurface,
     /// Whether facts are extracted from conversations by default.
     pub memory_flush: bool,
+    /// When they are extracted by default.
+    pub memory_flush_after: FlushAfter,
     /// Reads the settings of a folder.
     pub(crate) load: LoadFn,
 }
@@ -259,6 +261,7 @@ impl LayoutDef {
             surface: Surface::Snake,
             built_in_surface: BuiltInSurface::Ignored,
             memory_flush: false,
+            memory_flush_after: FlushAfter::Idle,
             load,
         }
     }

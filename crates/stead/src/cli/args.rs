@@ -495,6 +495,8 @@ pub(crate) enum UsageBy {
     Session,
     Model,
     User,
+    /// Answers, subagents, memory, summaries, hooks
+    Purpose,
 }
 
 #[derive(Debug, Args)]

@@ -101,7 +101,7 @@ pub(crate) async fn run(
     };
     let report = client.run(id, command).await?;
     if !args.no_background {
-        background::start_worker(common, env, &agent);
+        background::start_worker(common, env, &agent).await;
     }
     Ok(exit_code(&report))
 }

@@ -193,6 +193,7 @@ impl UsageBy {
             Self::Session => "session",
             Self::Model => "model",
             Self::User => "user",
+            Self::Purpose => "purpose",
         }
     }
 }
@@ -204,6 +205,7 @@ impl From<UsageBy> for UsageGrouping {
             UsageBy::Session => Self::Session,
             UsageBy::Model => Self::Model,
             UsageBy::User => Self::User,
+            UsageBy::Purpose => Self::Purpose,
         }
     }
 }

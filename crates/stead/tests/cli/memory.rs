@@ -2,7 +2,7 @@
 
 use crate::support::{Folder, done, pointed};
 use std::time::{Duration, Instant};
-use stead_testkit::{FakeModel, RecordedRequest, reply};
+use stead_testkit::{FakeModel, RecordedRequest, fail, reply};
 
 const FACT: &str =
     "- Likes tea. <!-- stead: id=aaaaaaaaaaaa session=s seq=2 by=user on=2026-11-16 -->\n";
@@ -159,7 +159,7 @@ fn answers(request: &RecordedRequest) -> stead_testkit::FakeAnswer {
 }
 
 #[test]
-fn a_run_leaves_a_process_behind_that_remembers_unless_it_is_told_not_to() {
+fn a_run_leaves_a_process_behind_that_remembers_if_that_is_set_and_nothing_forbids_it() {
     let server = FakeModel::start_with(answers);
     for (variable, flags, remembers) in [
         ("1", &[] as &[&str], true),
@@ -170,7 +170,8 @@ fn a_run_leaves_a_process_behind_that_remembers_unless_it_is_told_not_to() {
         folder.put("AGENTS.md", "You are careful.");
         folder.put(
             "agent.yaml",
-            "model: {name: 'openai:x', max_retries: 0}\nmemory: {consolidate_minutes: 0}\n",
+            "model: {name: 'openai:x', max_retries: 0}\n\
+             memory: {flush_after: run, consolidate_minutes: 0}\n",
         );
         let args = [&["run", "I like tea."], flags].concat();
         let mut command = folder.command(&args);
@@ -198,4 +199,87 @@ fn a_run_leaves_a_process_behind_that_remembers_unless_it_is_told_not_to() {
         );
         assert!(folder.has("MEMORY.md"));
     }
+}
+
+#[test]
+fn a_run_makes_one_model_call_and_what_waits_is_told_and_looked_through_when_asked() {
+    let server = FakeModel::start_with(answers);
+    let folder = Folder::new();
+    folder.put("AGENTS.md", "You are careful.");
+    let run = |args: &[&str]| {
+        let mut command = folder.command(args);
+        done(pointed(&mut command, &server).env("STEAD_BACKGROUND", "1")).exits(0)
+    };
+    for input in ["hi", "I like tea."] {
+        run(&["run", "-m", "openai:x", input]);
+    }
+    // A process that was left behind would ask by then.
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(server.requests().len(), 2);
+    let status = run(&["memory", "status"]).out;
+    for part in [
+        "waiting          2 sessions, about ",
+        "looked through after 20",
+        "stead memory flush",
+    ] {
+        assert!(status.contains(part), "{part}: {status}");
+    }
+    let flushed = run(&["memory", "flush", "-m", "openai:x"]).out;
+    assert!(flushed.starts_with("1 fact remembered"), "{flushed}");
+    assert_eq!(server.requests().len(), 3, "both with one question");
+    let question = server.last_request().json.to_string();
+    assert!(question.contains("I like tea.") && question.contains("Conversation 2:"));
+    let status = run(&["memory", "status"]).out;
+    assert!(status.contains("waiting          nothing\n"), "{status}");
+    let usage = run(&["usage", "--by", "purpose", "--json"]).json();
+    let calls = |purpose: &str| {
+        let rows = usage["rows"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["key"] == purpose);
+        row.map_or(0, |row| row["calls"].as_u64().unwrap())
+    };
+    assert_eq!((calls("answer"), calls("memory")), (2, 1), "{usage}");
+}
+
+#[test]
+fn facts_are_looked_for_by_a_cheap_model_of_the_same_provider() {
+    let models = |server: &FakeModel| -> Vec<String> {
+        let name = |request: &RecordedRequest| request.json["model"].as_str().unwrap().to_owned();
+        server.requests().iter().map(name).collect()
+    };
+    let table = [
+        ("openai:gpt-5.6", "", vec!["gpt-5.6", "gpt-5.4-nano"]),
+        (
+            "openai:gpt-5.6",
+            "memory: {model: own}",
+            vec!["gpt-5.6", "gpt-5.6"],
+        ),
+        ("openai:my-own", "", vec!["my-own", "my-own"]),
+        (
+            "openai:gpt-5.6",
+            "memory: {model: 'openai:other'}",
+            vec!["gpt-5.6", "other"],
+        ),
+    ];
+    for (model, settings, want) in table {
+        let server = FakeModel::start_with(answers);
+        let folder = Folder::new();
+        folder.put("AGENTS.md", "You are careful.");
+        folder.put("agent.yaml", settings);
+        let run = |args: &[&str]| done(pointed(&mut folder.command(args), &server)).exits(0);
+        run(&["run", "-m", model, "I like tea."]);
+        run(&["memory", "flush", "-m", model]);
+        assert_eq!(models(&server), want, "{model} {settings}");
+    }
+    // Where the endpoint does not have the cheap model, the session's own is asked.
+    let server = FakeModel::start_with(|request| match request.json["model"].as_str() {
+        Some("gpt-5.4-nano") => fail(404).message("no such model"),
+        _ => answers(request),
+    });
+    let folder = Folder::new();
+    folder.put("AGENTS.md", "You are careful.");
+    let run = |args: &[&str]| done(pointed(&mut folder.command(args), &server)).exits(0);
+    run(&["run", "-m", "openai:gpt-5.6", "I like tea."]);
+    let flushed = run(&["memory", "flush", "-m", "openai:gpt-5.6"]).out;
+    assert!(flushed.starts_with("1 fact remembered"), "{flushed}");
+    assert_eq!(models(&server), ["gpt-5.6", "gpt-5.4-nano", "gpt-5.6"]);
 }

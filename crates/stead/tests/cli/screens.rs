@@ -272,6 +272,7 @@ fn a_workspace_can_be_inspected() {
     --- stdout
     curated memory   MEMORY.md
     extraction       on
+    waiting          nothing
     not merged yet   0 facts
     waiting for you  0 facts (stead memory review)
     merged           never

@@ -165,7 +165,7 @@ fn facts_are_extracted_only_by_a_provider_that_the_session_used() {
         &folder,
         &server,
         &KEYS,
-        &["memory", "work", "-m", "anthropic:y"],
+        &["memory", "flush", "-m", "anthropic:y"],
     );
     assert_eq!(code, 0, "{text}");
     let extractions: Vec<RecordedRequest> = server.requests().split_off(before);

@@ -69,9 +69,12 @@ pub(crate) async fn submit(
 }
 
 impl Session {
-    /// Tells hooks that this process is done with the session, and why. Does nothing if no hook
-    /// listens, or if nothing was run here.
+    /// Tells memory and hooks that this process is done with the session, and why. Hooks are told
+    /// nothing if none listens, or if nothing was run here.
     pub async fn finish(&mut self, reason: &str) -> Result<(), AgentError> {
+        // If it is not noted, the session is looked through once it is idle.
+        let memory = self.agent().memory();
+        let _ = memory.session_ended(self.owner(), self.id()).await;
         if !self.is_announced() || !self.agent().hooks.has_listener(HookEvent::SessionEnd) {
             return Ok(());
         }

@@ -17,7 +17,6 @@ mod summary;
 mod transcript;
 
 use super::conversation::Conversation;
-use super::enqueue_memory_flush;
 use super::journal::RunJournal;
 use super::signals::RunSignals;
 use super::spending::{CallUsage, RunSpending};
@@ -29,6 +28,7 @@ use stead_core::{
     Compaction, CompactionCause, CompactionPlan, ContextBudget, ContextView, Entry, EventKind,
     PlanStage, SessionState, TodoStatus, Usage, Usd, VerbatimSection,
 };
+use stead_memory::NewPart;
 use stead_model::ModelError;
 use stead_tools::checklist;
 use stead_workspace::{CompactionSettings, FeatureSwitch};
@@ -254,8 +254,7 @@ impl Compactor<'_, '_> {
         view: ContextView,
         before_tokens: u64,
     ) -> Result<(ContextView, GeneratedSummary), RunStop> {
-        // What a summary is about to cover may hold facts.
-        enqueue_memory_flush(self.journal.session(), view.covers).await;
+        self.note_for_memory(&view).await;
         self.journal.emit(EventKind::CompactionStarted {
             cause: planned.cause,
             before_tokens,
@@ -266,6 +265,20 @@ impl Compactor<'_, '_> {
             ..view
         };
         Ok((view, summary))
+    }
+
+    /// Notes that what a summary is about to cover may hold facts. A failure loses nothing: the end
+    /// of the run is noted, too.
+    async fn note_for_memory(&self, view: &ContextView) {
+        let covered = NewPart {
+            upto: view.covers,
+            tokens: self.journal.state().covered_tokens(view),
+        };
+        let session = self.journal.session();
+        let memory = session.agent().memory();
+        let _ = memory
+            .before_summary(session.owner(), session.id(), covered)
+            .await;
     }
 
     /// Archives the conversation if the layout keeps archives. The journal has it too, so a failure

@@ -302,19 +302,19 @@ fn ten_thousand_facts_are_remembered_each_once_in_bounded_time() {
             config.memory.consolidate_minutes = 1_000;
         })
         .await;
+        let options = stead_agent::WorkerOptions::with_limit(Duration::from_secs(300));
+        let started = Instant::now();
         for run in 0..RUNS {
             let words: String = (0..EACH)
                 .map(|n| format!("fact: number {run}-{n} of many\n"))
                 .collect();
             say(&agent, "s", &words).await;
+            agent
+                .memory()
+                .work(&TenantId::default(), &options)
+                .await
+                .unwrap();
         }
-        let started = Instant::now();
-        let options = stead_agent::WorkerOptions::with_limit(Duration::from_secs(300));
-        agent
-            .memory()
-            .work(&TenantId::default(), &options)
-            .await
-            .unwrap();
         agent.memory().consolidate(&Owner::default()).await.unwrap();
         let took = started.elapsed();
         let days = of_days(&agent, &Owner::default()).await;

@@ -4,6 +4,7 @@ mod crashes;
 mod flush;
 mod merge;
 mod untrusted;
+mod waiting;
 
 use crate::support::{builder, text};
 use futures_util::stream::BoxStream;
@@ -19,7 +20,7 @@ use stead_model::{Delta, Model, ModelError, ModelFacts, Reply, Request};
 use stead_place::{LocalPlace, Place, PlaceSettings};
 use stead_store::{Disk, OsDisk};
 use stead_tools::Tool;
-use stead_workspace::{AgentConfig, FeatureSwitch};
+use stead_workspace::{AgentConfig, FeatureSwitch, FlushAfter};
 
 /// What a test's model says to a conversation.
 type Talk = dyn Fn(&Request) -> Vec<Block> + Send + Sync;
@@ -189,6 +190,7 @@ pub(super) async fn agent_at(
         .place(place)
         .disable(FeatureSwitch::Shell)
         .configure(|config| {
+            config.memory.flush_after = Some(FlushAfter::Run);
             config.memory.consolidate_minutes = 0;
             config.timezone = Some("UTC".to_owned());
         })

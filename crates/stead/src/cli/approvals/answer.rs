@@ -140,7 +140,7 @@ pub(super) async fn answer(
     let run = FollowedRun::of_input(session_id, &receipt);
     let ran = session.follow(&receipt, run).await;
     let report = session.close(ran).await?;
-    background::start_worker(common, env, &agent);
+    background::start_worker(common, env, &agent).await;
     if args.json {
         let report = serde_json::to_value(&report).map_err(anyhow::Error::from)?;
         outln!("{}", to_json(&answered.summary(Some(report)))?);

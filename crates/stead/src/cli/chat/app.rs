@@ -182,6 +182,7 @@ impl<'a> App<'a> {
             // Before the queue is drawn, so that no message is missed.
             arrival.as_mut().enable();
             self.chat.tasks = self.session.subagents().running_count();
+            self.chat.side = self.agent.side_spending();
             let drawn = screen
                 .terminal
                 .draw(|frame| view.draw(frame, &mut self.chat))
@@ -252,7 +253,7 @@ impl<'a> App<'a> {
         }
         // Unfinished memory work continues in a process of its own.
         if self.memory.take().is_some() {
-            background::start_worker(&self.common, self.env, &self.agent);
+            background::start_worker(&self.common, self.env, &self.agent).await;
         }
         outln!("session {id} · resume with: stead chat -s {id}");
     }

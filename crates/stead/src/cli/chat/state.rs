@@ -17,7 +17,7 @@ use crossterm::event::KeyCode;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::MessageQueue;
+use stead::agent::{MessageQueue, SideTotal};
 use stead::core::{
     ApprovalQuestion, ApprovalReply, Block, PermissionMode, RunOutcome, SessionId, SessionState,
     SpendAmount, Todo, ToolCall, Usage, Usd,
@@ -144,6 +144,8 @@ pub(super) struct Chat {
     step_calls: Vec<ToolCall>,
     /// The number of background tasks.
     pub(super) tasks: usize,
+    /// What calls beside the answers of sessions cost so far.
+    pub(super) side: SideTotal,
     /// The agents that a session can switch to.
     pub(super) agents: Vec<String>,
     pub(super) question: Option<ApprovalQuestion>,
@@ -173,6 +175,7 @@ impl Chat {
             next_questions: VecDeque::new(),
             step_calls: Vec::new(),
             tasks: 0,
+            side: SideTotal::default(),
             agents: Vec::new(),
             question: None,
             answering: Answering::begin(),

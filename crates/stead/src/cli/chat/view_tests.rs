@@ -7,7 +7,7 @@ use ratatui::backend::TestBackend;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::{ApprovalQuestion, GrantScope, MessageQueue};
+use stead::agent::{ApprovalQuestion, GrantScope, MessageQueue, SideTotal};
 use stead::core::{
     AskTerms, Block, Event, EventKind, PermissionMode, PlanStage, ResultStatus, RunId, SessionId,
     StopReason, Todo, TodoStatus, Usage, Usd,
@@ -253,6 +253,15 @@ fn things_to_do_stand_above_the_input_and_the_footer_tells_the_modes() {
         shown[19],
         "plan mode · explore · plan · fake:m        0 in, 0 out · $0.0000"
     );
+    chat.side = SideTotal {
+        calls: 2,
+        cost: Usd::from_nanos(300_000),
+        unpriced_calls: 0,
+    };
+    let shown = screen(&mut chat, &mut ChatView::new(Colours::On), 64, 20);
+    let numbers = "0 in, 0 out · $0.0000 · 2 side calls, $0.0003";
+    assert!(shown[19].ends_with(numbers), "{}", shown[19]);
+    chat.side = SideTotal::default();
     let status = shown_status(&mut chat);
     assert!(
         status.contains(&"mode     explore".to_owned()),

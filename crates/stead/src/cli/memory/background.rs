@@ -1,6 +1,6 @@
 //! The background process that does queued memory work.
 //!
-//! Effects: the environment, processes.
+//! Effects: the clock, the environment, the store (reads), processes.
 
 use crate::cli::args::GlobalArgs;
 use crate::cli::env::ProcessEnv;
@@ -16,9 +16,9 @@ pub(crate) fn is_enabled(env: &ProcessEnv) -> bool {
     env.get(BACKGROUND_VARIABLE).as_deref() != Some("0")
 }
 
-/// Starts `stead memory work` for the same agent, and does not wait for
-/// it. If it cannot be started, the next background process does the work.
-pub(crate) fn start_worker(common: &GlobalArgs, env: &ProcessEnv, agent: &Agent) {
+/// Starts `stead memory work` for the same agent if memory work is due, and does not wait for it. If
+/// it cannot be started, the next background process does the work.
+pub(crate) async fn start_worker(common: &GlobalArgs, env: &ProcessEnv, agent: &Agent) {
     let Some(executable) = env
         .executable
         .as_ref()
@@ -27,6 +27,11 @@ pub(crate) fn start_worker(common: &GlobalArgs, env: &ProcessEnv, agent: &Agent)
     else {
         return;
     };
+    // What cannot be read is told by `stead memory status`.
+    let due = agent.memory().is_work_due(&agent.owner().tenant).await;
+    if !due.unwrap_or(false) {
+        return;
+    }
     let mut command = Command::new(executable);
     let started = command
         .args(["memory", "work"])

@@ -1,6 +1,6 @@
 //! `stead memory status`, `list`, `blame` and `diff`: showing long-term memory.
 //!
-//! Effects: the terminal, workspace files (reads), the store (reads).
+//! Effects: the clock, the terminal, workspace files (reads), the store (reads).
 
 use super::args::JsonArgs;
 use super::print_json_if_asked;
@@ -8,9 +8,11 @@ use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::print::outln;
 use crate::cli::style::Style;
+use crate::cli::usage::group_thousands;
+use jiff::Timestamp;
 use serde_json::json;
 use std::process::ExitCode;
-use stead::agent::{Agent, FactSource, MergeRecord};
+use stead::agent::{Agent, FactSource, MemoryStatus, MergeRecord};
 use stead::core::counted;
 use stead::tools::line_diff;
 
@@ -29,6 +31,9 @@ pub(super) async fn status(agent: &Agent, form: JsonArgs) -> Result<ExitCode, Cl
     };
     outln!("curated memory   {}", status.memory);
     outln!("extraction       {on}");
+    for line in waiting_lines(&status) {
+        outln!("{line}");
+    }
     outln!("not merged yet   {}", counted(status.unmerged, "fact"));
     outln!(
         "waiting for you  {} (stead memory review)",
@@ -41,6 +46,9 @@ pub(super) async fn status(agent: &Agent, form: JsonArgs) -> Result<ExitCode, Cl
         ),
         None => outln!("merged           never"),
     }
+    if let Some(at) = status.merge_due_at {
+        outln!("next merge       {}", when(at));
+    }
     for dead in &status.dead {
         outln!(
             "given up         {}, after {} attempts: {}",
@@ -50,6 +58,47 @@ pub(super) async fn status(agent: &Agent, form: JsonArgs) -> Result<ExitCode, Cl
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Describes what waits to be looked through, when that happens, and what failed.
+fn waiting_lines(status: &MemoryStatus) -> Vec<String> {
+    let count = status.waiting.len();
+    if count == 0 {
+        return vec!["waiting          nothing".to_owned()];
+    }
+    let tokens = group_thousands(status.waiting_tokens);
+    let mut lines = vec![format!(
+        "waiting          {}, about {tokens} new tokens",
+        counted(count, "session")
+    )];
+    let after = status.due_at.filter(|_| status.flushes).map(|at| {
+        let enough = group_thousands(status.flush_tokens);
+        format!(
+            "                 looked through {}, sooner when {enough} tokens wait in idle sessions; \
+             now: stead memory flush",
+            when(at)
+        )
+    });
+    lines.extend(after);
+    let failed = status.waiting.iter().filter_map(|session| {
+        let error = session.error.as_ref()?;
+        Some(format!(
+            "failed           session {}, {}: {error}",
+            session.session,
+            counted(session.failures, "attempt")
+        ))
+    });
+    lines.extend(failed);
+    lines
+}
+
+/// Returns a time to come in words, or that it has come.
+fn when(at: Timestamp) -> String {
+    if at <= Timestamp::now() {
+        "with the next run or chat".to_owned()
+    } else {
+        format!("after {at:.0}")
+    }
 }
 
 pub(super) async fn list(

@@ -9,8 +9,8 @@ use crate::cli::error::CliError;
 use crate::cli::print::{errln, outln};
 use std::process::ExitCode;
 use std::time::Duration;
-use stead::agent::{Agent, FlushReport, MemoryError, WorkerOptions};
-use stead::core::counted;
+use stead::agent::{Agent, FailedFlush, WorkerOptions};
+use stead::core::{SessionId, counted};
 use stead::store::StoreError;
 
 pub(super) async fn flush(
@@ -28,28 +28,19 @@ pub(super) async fn flush(
     {
         return Err(StoreError::NotFound(id.clone()).into());
     }
-    let mut all = FlushReport::default();
-    let mut skipped = 0;
-    for summary in listed
-        .iter()
+    let sessions: Vec<(SessionId, u64)> = listed
+        .into_iter()
         .filter(|summary| wanted.as_ref().is_none_or(|id| summary.id == *id))
-    {
-        let flushed = agent
-            .memory()
-            .flush(agent.owner(), &summary.id, summary.entries)
-            .await;
-        let flushed = match flushed {
-            Ok(flushed) => flushed,
-            // One damaged journal does not keep the facts of all others from being kept.
-            Err(error) if wanted.is_none() && is_damage(&error) => {
-                errln!("skipped {}: {error}", summary.id);
-                skipped += 1;
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
-        all.facts += flushed.facts;
-        all.quarantined += flushed.quarantined;
+        .map(|summary| (summary.id, summary.entries))
+        .collect();
+    let (all, failed) = agent.memory().flush_all(agent.owner(), &sessions).await?;
+    let skipped = failed.len();
+    for FailedFlush { session, error } in failed {
+        // One session does not keep the facts of all others from being kept.
+        if wanted.is_some() {
+            return Err(error.into());
+        }
+        errln!("skipped {session}: {error}");
     }
     if !print_json_if_asked(form, &all)? {
         outln!(
@@ -62,14 +53,6 @@ pub(super) async fn flush(
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
-}
-
-/// Whether a journal cannot be read because of what is in it.
-fn is_damage(error: &MemoryError) -> bool {
-    matches!(
-        error,
-        MemoryError::Store(StoreError::Damaged { .. } | StoreError::Inconsistent { .. })
-    )
 }
 
 pub(super) async fn consolidate(agent: &Agent, form: JsonArgs) -> Result<ExitCode, CliError> {

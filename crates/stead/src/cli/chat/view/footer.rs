@@ -7,7 +7,8 @@ use super::super::wrap::clip;
 use super::QUIET;
 use crate::cli::render::tokens_line;
 use ratatui::text::Line;
-use stead::core::PermissionMode;
+use stead::agent::SideTotal;
+use stead::core::{PermissionMode, counted};
 use unicode_width::UnicodeWidthStr;
 
 /// The maximum length of an id in the footer; longer ones are cut.
@@ -29,7 +30,11 @@ pub(super) fn footer(chat: &Chat, width: usize) -> Line<'static> {
             None => format!("{} · ", thousands(used)),
         });
     let numbers = clip(
-        &format!("{context}{}{cache}", tokens_line(&info.usage, info.cost)),
+        &format!(
+            "{context}{}{}{cache}",
+            tokens_line(&info.usage, info.cost),
+            side_calls(chat.side)
+        ),
         width,
     );
     let plan = if info.planning.is_some() {
@@ -54,6 +59,20 @@ pub(super) fn footer(chat: &Chat, width: usize) -> Line<'static> {
     let names = clip(&names, width.saturating_sub(numbers.width() + 1));
     let blank = " ".repeat(width.saturating_sub(names.width() + numbers.width()));
     Line::styled(format!("{names}{blank}{numbers}"), QUIET)
+}
+
+/// Returns what calls beside the answers of the session cost: those of memory and of hooks.
+fn side_calls(side: SideTotal) -> String {
+    let SideTotal {
+        calls,
+        cost,
+        unpriced_calls,
+    } = side;
+    match (calls, unpriced_calls) {
+        (0, _) => String::new(),
+        (calls, 0) => format!(" · {}, {cost}", counted(calls, "side call")),
+        (calls, _) => format!(" · {}", counted(calls, "side call")),
+    }
 }
 
 /// Returns a short form of a number of tokens: `900`, `12k`, `1050k`.
