@@ -139,6 +139,8 @@ impl<'a> MeteredModel<'a> {
         request.params.max_output_tokens = reservation
             .answer_tokens()
             .or(request.params.max_output_tokens);
+        // Wires that must name a limit name this one, not the longest answer of the model.
+        request.params.answer_room = u32::try_from(estimate.answer_tokens).ok();
         let begun = Instant::now();
         let answer = self.model.complete(&request);
         let answer = match limit {

@@ -3,7 +3,7 @@
 //! Effects: none.
 
 use crate::{
-    Block, CallResult, CallState, NestedCall, NestedId, PendingCall, RepeatGuard, RunId,
+    Block, CallResult, CallState, Message, NestedCall, NestedId, PendingCall, RepeatGuard, RunId,
     RunOutcome, SessionState, SpendAmount, StepCalls, StopReason, ToolResult, Usage, Usd, counted,
 };
 use serde::{Deserialize, Serialize};
@@ -106,7 +106,7 @@ impl SessionState {
             return NextAction::AwaitDecision(asked.into_iter().cloned().collect());
         }
         if let Some(stop) = &run.answered {
-            return NextAction::Done(RunOutcome::Completed, cut_short_reason(stop));
+            return self.after_answer(run, stop);
         }
         let circle = run.guard.longest_repetition();
         if limits.repeat_end > 0 && circle.rounds >= limits.repeat_end {
@@ -134,6 +134,41 @@ impl SessionState {
             );
         }
         NextAction::CallModel
+    }
+}
+
+impl SessionState {
+    /// Returns how a run ends whose newest answer had no calls.
+    fn after_answer(&self, run: &Run, stop: &StopReason) -> NextAction {
+        let reason = cut_short_reason(stop);
+        if self.has_answer() {
+            return NextAction::Done(RunOutcome::Completed, reason);
+        }
+        match reason {
+            Some(reason) => NextAction::Done(RunOutcome::Failed, Some(reason)),
+            // What its calls did is done; some models say nothing afterwards.
+            None if run.steps > 1 => {
+                let reason = "the model ended without saying anything".to_owned();
+                NextAction::Done(RunOutcome::Completed, Some(reason))
+            }
+            None => {
+                let reason = "the model gave an empty answer".to_owned();
+                NextAction::Done(RunOutcome::Failed, Some(reason))
+            }
+        }
+    }
+
+    /// Whether the newest message is an answer that says or shows something.
+    fn has_answer(&self) -> bool {
+        let Some(Message::Assistant { content }) = self.turns.last().map(|turn| &*turn.message)
+        else {
+            return false;
+        };
+        content.iter().any(|block| match block {
+            Block::Text { text } => !text.trim().is_empty(),
+            Block::Media(_) => true,
+            Block::Thinking(_) | Block::ToolCall(_) => false,
+        })
     }
 }
 

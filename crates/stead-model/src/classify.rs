@@ -131,7 +131,8 @@ pub(crate) fn classify(status: u16, retry_after: Option<Duration>, body: &[u8]) 
             retry_after,
             message,
         },
-        _ if any(BUSY) => ModelError::Unavailable {
+        // A refusal stays one, whatever else it says: only errors in a stream have no status.
+        IN_STREAM_STATUS if any(BUSY) => ModelError::Unavailable {
             status,
             retry_after,
             message,

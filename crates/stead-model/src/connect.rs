@@ -2,13 +2,14 @@
 //!
 //! Effects: the environment, the local disk (writes), what it is given.
 
+use crate::catalogue::known_models;
 use crate::http::{HttpModel, HttpSettings, is_loopback};
 use crate::key_policy::{KeyPolicy, KeySource};
 use crate::local::{LOCAL_PROVIDERS, connect_local};
 use crate::overrides::WithOverrides;
 use crate::providers::{KeyNeed, Provider, WireKind, find, providers};
 use crate::reported_limits::limits_queries;
-use crate::retry::{FallbackModel, RetryingModel};
+use crate::retry::{FallbackModel, RateLimitPatience, RetryingModel};
 use crate::wire::anthropic::Anthropic;
 use crate::wire::gemini::Gemini;
 use crate::wire::openai::OpenAi;
@@ -41,10 +42,15 @@ impl std::str::FromStr for ModelName {
             None => ("", name.trim()),
         };
         if provider.is_empty() || model.is_empty() {
-            let example =
-                "a model is named as provider:model, for example anthropic:claude-sonnet-4-5";
+            let advice = match names_with(model) {
+                names if names.is_empty() => {
+                    "a model is named as provider:model, for example anthropic:claude-sonnet-5-5"
+                        .to_owned()
+                }
+                names => format!("did you mean {}?", names.join(" or ")),
+            };
             return Err(ModelError::Config(format!(
-                "{name:?} is not a model name: {example}"
+                "{name:?} is not a model name: {advice}"
             )));
         }
         Ok(Self {
@@ -52,6 +58,13 @@ impl std::str::FromStr for ModelName {
             model: model.to_owned(),
         })
     }
+}
+
+/// Returns the full names of the models in the table that a provider calls `model`.
+fn names_with(model: &str) -> Vec<String> {
+    let names = known_models().map(|(name, _)| name);
+    let is_it = |name: &String| name.split_once(':').is_some_and(|(_, rest)| rest == model);
+    names.filter(is_it).collect()
 }
 
 impl std::fmt::Display for ModelName {
@@ -90,6 +103,16 @@ pub fn connect_with(
     if !settings.fallbacks.is_empty() {
         return connect_with_fallbacks(settings, env, rules);
     }
+    connect_alone(settings, env, rules, RateLimitPatience::UntilStopped)
+}
+
+/// Creates the model that `settings` describe, without its fallbacks.
+fn connect_alone(
+    settings: &ModelSettings,
+    env: EnvLookup<'_>,
+    rules: SecretRules<'_>,
+    patience: RateLimitPatience,
+) -> Result<Arc<dyn Model>, ModelError> {
     let name: ModelName = settings.name.parse()?;
     // Without retries of its own: those around the recorder let it see every attempt.
     let recorded = |inner: &str| {
@@ -110,7 +133,7 @@ pub fn connect_with(
         }
     };
     let max_retries = settings.max_retries.unwrap_or(DEFAULT_MAX_RETRIES);
-    let retrying = Arc::new(RetryingModel::new(model, max_retries));
+    let retrying = Arc::new(RetryingModel::new(model, max_retries, patience));
     let window = settings.context_window.map(u64::from);
     let abilities = abilities(settings);
     if window.is_none() && abilities.is_none() {
@@ -129,7 +152,8 @@ fn connect_with_fallbacks(
         fallbacks: Vec::new(),
         ..settings.clone()
     };
-    let first = connect_with(&alone, env, rules)?;
+    // Another model need not be waited for.
+    let first = connect_alone(&alone, env, rules, RateLimitPatience::AsOtherFailures)?;
     let others = settings.fallbacks.iter().map(|name| {
         let fallback = ModelSettings {
             name: name.clone(),
@@ -208,7 +232,11 @@ fn http_settings(
     Ok(HttpSettings {
         facts: facts(name, settings),
         base_url: without_version(provider.wire, &base_url).to_owned(),
-        wire: wire_for(provider.wire, &name.model),
+        wire: wire_for(
+            provider.wire,
+            &name.model,
+            facts(name, settings).max_output_tokens,
+        ),
         key,
         limits_queries: limits_queries(provider.wire, &name.model),
         mode: if settings.stream == Some(false) {
@@ -263,9 +291,9 @@ pub(crate) fn resolve_endpoint(
     Ok(Endpoint { base_url, key })
 }
 
-fn wire_for(kind: WireKind, model: &str) -> Box<dyn Wire> {
+fn wire_for(kind: WireKind, model: &str, longest_answer: Option<u64>) -> Box<dyn Wire> {
     match kind {
-        WireKind::Anthropic => Box::new(Anthropic::new(model)),
+        WireKind::Anthropic => Box::new(Anthropic::new(model).with_longest_answer(longest_answer)),
         WireKind::OpenAi(dialect) => Box::new(OpenAi::new(model, dialect)),
         WireKind::Responses => Box::new(Responses::new(model)),
         WireKind::Gemini => Box::new(Gemini::new(model)),

@@ -163,6 +163,9 @@ pub struct SystemPart {
 pub struct Params {
     /// The maximum length of the answer in tokens.
     pub max_output_tokens: Option<u32>,
+    /// What the context window has left for an answer, if that is known. Wires that must name a
+    /// limit do not go beyond it.
+    pub answer_room: Option<u32>,
     /// The sampling temperature.
     pub temperature: Option<f64>,
     /// The number of tokens for thinking; `None` for the model's default.

@@ -19,22 +19,48 @@ const MAX_ASKED_PAUSE: Duration = Duration::from_secs(120);
 
 type DeltaStream<'a> = BoxStream<'a, Result<Delta, ModelError>>;
 
+/// How long a rate limit is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RateLimitPatience {
+    /// Until the caller gives up: a run has a time limit, and shows that it waits.
+    UntilStopped,
+    /// As many attempts as after other failures.
+    AsOtherFailures,
+}
+
 /// A model that retries after transient failures. Each new attempt is announced by a
 /// [`Delta::Retry`], which makes everything before it void.
 pub(crate) struct RetryingModel {
     inner: Arc<dyn Model>,
     max_retries: u32,
+    patience: RateLimitPatience,
     /// The position of a pause in its range, from 0 to 1, so that many clients do not return at
     /// once.
     jitter: fn() -> f64,
 }
 
 impl RetryingModel {
-    pub(crate) fn new(inner: Arc<dyn Model>, max_retries: u32) -> Self {
+    pub(crate) fn new(
+        inner: Arc<dyn Model>,
+        max_retries: u32,
+        patience: RateLimitPatience,
+    ) -> Self {
         Self {
             inner,
             max_retries,
+            patience,
             jitter: rand::random::<f64>,
+        }
+    }
+
+    /// Whether there is another attempt after the failure of `attempt` (from 1).
+    fn retries(&self, attempt: u32, error: &ModelError) -> bool {
+        let is_rate_limit = matches!(error, ModelError::RateLimited { .. });
+        match self.patience {
+            RateLimitPatience::UntilStopped if is_rate_limit => self.max_retries > 0,
+            RateLimitPatience::UntilStopped | RateLimitPatience::AsOtherFailures => {
+                error.is_transient() && attempt <= self.max_retries
+            }
         }
     }
 
@@ -84,7 +110,7 @@ impl Model for RetryingModel {
                 };
                 match deltas.next().await? {
                     Ok(delta) => Some((Ok(delta), (RetryState::Asking(deltas), attempt))),
-                    Err(error) if error.is_transient() && attempt <= self.max_retries => {
+                    Err(error) if self.retries(attempt, &error) => {
                         let pause = self.pause(attempt, &error);
                         let delta = retry_delta(attempt + 1, pause, error.to_string());
                         Some((Ok(delta), (RetryState::Pausing(pause), attempt + 1)))

@@ -102,6 +102,7 @@ impl ModelSettings {
             temperature: self.temperature,
             thinking_tokens: self.thinking_tokens,
             caching: Caching::default(),
+            answer_room: None,
             tool_choice: ToolChoice::Auto,
         }
     }

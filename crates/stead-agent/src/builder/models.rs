@@ -19,9 +19,9 @@ use stead_workspace::{MemoryModelChoice, ModelUse, Workspace};
 
 /// The models used when only a provider's key is set, by the variable of the key.
 pub const DEFAULT_MODELS: [(&str, &str); 3] = [
-    ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-4-5"),
-    ("OPENAI_API_KEY", "openai:gpt-5-mini"),
-    ("GEMINI_API_KEY", "gemini:gemini-2.5-flash"),
+    ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5-5"),
+    ("OPENAI_API_KEY", "openai:gpt-5.4-mini"),
+    ("GEMINI_API_KEY", "gemini:gemini-3.5-flash"),
 ];
 
 /// The variable that names the model of workspaces that name none, as `provider:model`.

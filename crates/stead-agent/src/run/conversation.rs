@@ -147,6 +147,7 @@ impl Conversation {
         };
         Params {
             max_output_tokens: asked.max_output_tokens,
+            answer_room: asked.answer_room,
             temperature,
             thinking_tokens,
             ..own.clone()

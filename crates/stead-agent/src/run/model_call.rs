@@ -15,9 +15,14 @@ use crate::{Purpose, Reservation};
 use futures_util::StreamExt;
 use std::borrow::Cow;
 use std::time::Instant;
-use stead_core::{Block, Entry, EventKind, ModelReply, Redactor};
+use stead_core::{Block, Entry, EventKind, MIN_ANSWER_TOKENS, ModelReply, Redactor};
 use stead_model::{Delta, ModelError, Reply, Request};
 use stead_tools::Registry;
+
+/// The steps in which the room for an answer shrinks.
+const ROOM_STEP_TOKENS: u64 = 4_096;
+/// This fraction of what is used stays free.
+const ROOM_SPARE_FRACTION: u64 = 16;
 
 /// Calls the model with the parts of a run.
 pub(crate) struct ModelCaller<'s, 'a> {
@@ -51,6 +56,7 @@ impl ModelCaller<'_, '_> {
                 .await?;
         }
         let mut request = self.conversation.request(self.journal.state()).await;
+        request.params.answer_room = self.answer_room();
         if let Some(hooks) = &mut self.hooks {
             hooks
                 .change_request(self.journal, self.conversation, &mut request)
@@ -138,6 +144,16 @@ impl ModelCaller<'_, '_> {
         stopped.map_or(Ok(()), Err)
     }
 
+    /// What the context window has left for an answer, if the window is known.
+    fn answer_room(&self) -> Option<u32> {
+        let window = self.journal.session().window()?;
+        let used = self
+            .journal
+            .state()
+            .used_tokens(self.conversation.head_tokens());
+        Some(answer_room(window, used))
+    }
+
     /// Waits for the whole reply. Deltas go to the listener as they arrive; a reply counts only once
     /// its end was received.
     async fn read_stream(
@@ -205,6 +221,18 @@ impl ModelCaller<'_, '_> {
     }
 }
 
+/// Returns what a window has left for an answer. In whole steps, so that it rarely changes from
+/// request to request.
+fn answer_room(window: u64, used: u64) -> u32 {
+    // Counts of tokens are estimates.
+    let left = window.saturating_sub(used.saturating_add(used / ROOM_SPARE_FRACTION));
+    let room = match left {
+        ..ROOM_STEP_TOKENS => left.max(MIN_ANSWER_TOKENS),
+        _ => left - left % ROOM_STEP_TOKENS,
+    };
+    u32::try_from(room).unwrap_or(u32::MAX)
+}
+
 /// Removes secrets from the ids and names that a model or provider chose. The id of a call with a mask in it
 /// is then replaced by one of ours. The name of a tool stays even if it is somebody's password: it
 /// reveals nothing, and the call must find its tool.
@@ -245,6 +273,21 @@ pub(super) fn refuse_secrets(content: &mut [Block], redactor: &Redactor) {
 mod tests {
     use super::*;
     use stead_core::{SessionState, Thinking, ToolCall};
+
+    #[test]
+    fn the_room_for_an_answer_is_what_the_window_has_left_in_steps() {
+        for (window, used, room) in [
+            (200_000, 0, 196_608),
+            (200_000, 3_100, 196_608),
+            (200_000, 4_000, 192_512),
+            (200_000, 180_000, 8_192),
+            (20_000, 17_000, 1_938),
+            (8_192, 9_000, u32::try_from(MIN_ANSWER_TOKENS).unwrap()),
+            (u64::MAX, 0, u32::MAX),
+        ] {
+            assert_eq!(answer_room(window, used), room, "{window} {used}");
+        }
+    }
 
     #[test]
     fn ids_and_names_of_calls_hold_no_secret() {

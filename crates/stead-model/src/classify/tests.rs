@@ -204,3 +204,18 @@ fn a_long_page_is_shortened() {
     };
     assert_eq!(message.chars().count(), MAX_MESSAGE_CHARS + 1);
 }
+
+#[test]
+fn a_refusal_is_not_taken_for_an_overloaded_provider() {
+    let body = br#"{"error": {"type": "api_error", "message": "unsupported parameter"}}"#;
+    for status in [400, 422] {
+        let error = classify(status, None, body);
+        assert!(
+            matches!(error, ModelError::BadRequest(_)),
+            "{status}: {error:?}"
+        );
+    }
+    for status in [IN_STREAM_STATUS, 500] {
+        assert!(classify(status, None, body).is_transient(), "{status}");
+    }
+}

@@ -1,5 +1,21 @@
 use super::*;
 
+#[test]
+fn a_model_without_its_provider_is_answered_with_the_full_name() {
+    for (name, advice) in [
+        ("gpt-5", "did you mean openai:gpt-5?"),
+        (
+            "claude-sonnet-4-5",
+            "did you mean anthropic:claude-sonnet-4-5?",
+        ),
+        ("nonsense", "a model is named as provider:model"),
+        ("openai:", "a model is named as provider:model"),
+    ] {
+        let error = name.parse::<ModelName>().unwrap_err().to_string();
+        assert!(error.contains(advice), "{error}");
+    }
+}
+
 fn none(_: &str) -> Option<String> {
     None
 }
@@ -22,7 +38,7 @@ fn reached(
     let api_key = settings.api_key.as_ref();
     let endpoint = resolve_endpoint(provider, &name, base_url, api_key, env, &keys)?;
     let base_url = without_version(provider.wire, &endpoint.base_url);
-    let path = wire_for(provider.wire, &name.model).endpoint(WireMode::Stream);
+    let path = wire_for(provider.wire, &name.model, None).endpoint(WireMode::Stream);
     Ok((format!("{base_url}{path}"), endpoint.key))
 }
 

@@ -404,6 +404,7 @@ async fn a_rate_limited_request_succeeds_after_the_wait_it_was_told() {
     let model = RetryingModel::new(
         Arc::new(model(&server, WireMode::Stream, Timeouts::default())),
         1,
+        crate::retry::RateLimitPatience::AsOtherFailures,
     );
     let start = Instant::now();
     let items = ask(&model).await;

@@ -44,6 +44,7 @@ fn retrying(inner: Arc<dyn Model>, max_retries: u32) -> RetryingModel {
     RetryingModel {
         inner,
         max_retries,
+        patience: RateLimitPatience::AsOtherFailures,
         jitter: || 1.0,
     }
 }
@@ -110,6 +111,31 @@ async fn retries_end_with_the_last_error() {
     let inner = given("m", vec![vec![Err(ModelError::Cut)], vec![Err(limited(1))]]);
     let want = vec![Ok(again(2, 500, CUT)), Err(limited(1))];
     assert_eq!(collect(&retrying(inner, 1)).await, (want, 500));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_limit_is_waited_for_as_long_as_the_caller_waits() {
+    let answers = || {
+        let mut answers = vec![vec![Err(limited(0))]; 9];
+        answers.push(vec![Ok(done("m"))]);
+        answers
+    };
+    let patient = |max_retries| RetryingModel {
+        patience: RateLimitPatience::UntilStopped,
+        ..retrying(given("m", answers()), max_retries)
+    };
+    let (items, waited_ms) = collect(&patient(4)).await;
+    assert_eq!(items.len(), 10);
+    assert_eq!(items.last(), Some(&Ok(done("m"))));
+    // 0.5, 1, 2, 4, 8, 16 and three times 30 seconds.
+    assert_eq!(waited_ms, 121_500);
+    assert_eq!(collect(&patient(0)).await.0, [Err(limited(0))]);
+    // Other failures are not waited for.
+    let cut = RetryingModel {
+        patience: RateLimitPatience::UntilStopped,
+        ..retrying(given("m", vec![vec![Err(ModelError::Cut)]; 9]), 2)
+    };
+    assert_eq!(collect(&cut).await.0.len(), 3);
 }
 
 #[tokio::test(start_paused = true)]

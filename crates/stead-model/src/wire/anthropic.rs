@@ -14,7 +14,10 @@ use stead_core::{Block, Media, Message, Thinking, ToolCall, ToolResult};
 
 const ORIGIN: &str = "anthropic";
 const API_VERSION: &str = "2023-06-01";
+/// The longest answer of a model of which that is not known.
 const DEFAULT_MAX_TOKENS: u32 = 8192;
+/// The longest answer that is asked for as a whole: the API wants longer ones to be streamed.
+const MAX_WHOLE_TOKENS: u32 = 21_333;
 /// The API refuses smaller thinking budgets.
 const MIN_THINKING_TOKENS: u32 = 1024;
 
@@ -22,13 +25,35 @@ const MIN_THINKING_TOKENS: u32 = 1024;
 #[derive(Debug)]
 pub(crate) struct Anthropic {
     model: String,
+    /// The longest answer of the model. The API needs a limit in every request.
+    longest_answer: u32,
 }
 
 impl Anthropic {
     pub(crate) fn new(model: impl Into<String>) -> Self {
         Self {
             model: model.into(),
+            longest_answer: DEFAULT_MAX_TOKENS,
         }
+    }
+
+    /// Returns this wire for a model whose longest answer is known.
+    pub(crate) fn with_longest_answer(self, tokens: Option<u64>) -> Self {
+        let tokens = tokens.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
+        Self {
+            longest_answer: tokens.unwrap_or(self.longest_answer),
+            ..self
+        }
+    }
+
+    /// Returns the longest answer that fits where no limit is asked for.
+    fn answer_limit(&self, request: &Request, mode: WireMode) -> u32 {
+        let most = match mode {
+            WireMode::Stream => u32::MAX,
+            WireMode::Whole => MAX_WHOLE_TOKENS,
+        };
+        let room = request.params.answer_room.unwrap_or(u32::MAX);
+        self.longest_answer.min(most).min(room)
     }
 }
 
@@ -58,7 +83,7 @@ impl Wire for Anthropic {
         let answer = request
             .params
             .max_output_tokens
-            .unwrap_or(DEFAULT_MAX_TOKENS);
+            .unwrap_or_else(|| self.answer_limit(request, mode));
         let max_tokens = match thinking {
             Some(budget) if answer <= budget => budget.saturating_add(answer),
             Some(_) | None => answer,

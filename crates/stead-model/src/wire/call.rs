@@ -25,7 +25,9 @@ pub(super) fn finish_call(id: String, name: String, text: &str, stop: &StopReaso
     }
 }
 
-const CUT: &str = "The answer reached its output limit before the call was complete; make the call again, with less";
+const CUT: &str = "The answer reached its output limit before the call was complete, so nothing was done. Make \
+    the call again with less at once: write a long text in several calls, the first with its beginning, each further \
+    one appending a part";
 
 #[cfg(test)]
 mod tests {

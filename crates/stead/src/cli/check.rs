@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, inspect_folder, inspect_user_folder, resolve_model_files};
+use stead::agent::{Agent, choose_model, inspect_folder, inspect_user_folder, resolve_model_files};
 use stead::core::{
     AccessKind, JournalLine, PermissionMode, Redactor, SessionState, VerdictKind, counted,
 };
@@ -152,6 +152,7 @@ async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRo
     }
     rows.extend(check_permissions(&workspace).await);
     rows.extend(check_models(&workspace, &dir, env));
+    rows.extend(list_helpers(&workspace));
     if !can_open {
         return Ok(rows);
     }
@@ -380,7 +381,7 @@ fn check_models(workspace: &Workspace, dir: &Path, env: &ProcessEnv) -> Vec<Chec
                 connect(&settings, &some_key),
                 connect_with(&settings, &known, rules),
             ) {
-                (Err(error), _) => row(CheckGrade::Error, "model", error.to_string()),
+                (Err(error), _) => setting_row(workspace, CheckGrade::Error, error.to_string()),
                 (Ok(_), Err(error)) => row(CheckGrade::Warning, "model", error.to_string()),
                 (Ok(_), Ok(_)) => row(CheckGrade::Ok, "model", format!("{name} can be asked")),
             },
@@ -399,7 +400,11 @@ fn check_models(workspace: &Workspace, dir: &Path, env: &ProcessEnv) -> Vec<Chec
         .as_ref()
         .is_none_or(|model| model.name.is_empty())
     {
-        let text = "none is set here: give -m, or set a provider's key".to_owned();
+        let by_default = choose_model(None, workspace, dir, &|name| env.get(name));
+        let text = match by_default {
+            Some(settings) => format!("none is set here; {} is used", settings.name),
+            None => "none is set here: give -m, or set a provider's key".to_owned(),
+        };
         rows.push(row(CheckGrade::Ok, "model", text));
     }
     if config
@@ -412,6 +417,35 @@ fn check_models(workspace: &Workspace, dir: &Path, env: &ProcessEnv) -> Vec<Chec
         rows.push(row(CheckGrade::Warning, "model", text.to_owned()));
     }
     rows
+}
+
+/// Returns a row about the model, with the place that sets it.
+fn setting_row(workspace: &Workspace, grade: CheckGrade, message: String) -> CheckRow {
+    let origins = &workspace.definition.origins;
+    let origin = ["model.name", "model.model", "model"]
+        .iter()
+        .find_map(|key| origins.get(*key));
+    match origin {
+        None => row(grade, "model", message),
+        Some(origin) => CheckRow {
+            grade,
+            about: origin.source.clone(),
+            place: origin.place,
+            message: format!("model: {message}"),
+        },
+    }
+}
+
+/// Lists the hooks and the agents that work can be handed to.
+fn list_helpers(workspace: &Workspace) -> Vec<CheckRow> {
+    let definition = &workspace.definition;
+    let hooks = definition.hooks.iter().map(|hook| {
+        let text = format!("the hook {}", hook.name);
+        row(CheckGrade::Ok, &hook.source, text)
+    });
+    let names: Vec<&str> = definition.agents.keys().map(String::as_str).collect();
+    let agents = (!names.is_empty()).then(|| row(CheckGrade::Ok, "agents", names.join(", ")));
+    hooks.chain(agents).collect()
 }
 
 /// Reports the file rules, and those that have no effect or a misleading one.

@@ -146,12 +146,25 @@ pub(crate) fn closing_note(report: &RunReport, common: &GlobalArgs) -> Option<St
         )),
         RunOutcome::Cancelled => Some(format!("cancelled. Resume with: {command}")),
         RunOutcome::StepLimit | RunOutcome::TimedOut => {
-            Some(format!("{reason}. Resume with: {command}"))
+            let reason = as_sentence(reason);
+            Some(format!("{reason} Resume with: {command}"))
         }
         RunOutcome::Budget => Some(format!(
             "{reason}. Resume with: {command} --raise AMOUNT (0.50 is dollars, 50000t tokens)"
         )),
-        RunOutcome::Failed => Some(format!("failed: {reason}. Try again with: {command}")),
+        RunOutcome::Failed => {
+            let reason = as_sentence(reason);
+            Some(format!("failed: {reason} Try again with: {command}"))
+        }
+    }
+}
+
+/// Returns a text that ends like a sentence.
+fn as_sentence(text: &str) -> String {
+    if text.ends_with(['.', '?', '!', '…']) {
+        text.to_owned()
+    } else {
+        format!("{text}.")
     }
 }
 
@@ -180,6 +193,17 @@ pub(crate) fn shell_quote(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_ends_like_one_sentence() {
+        for (reason, want) in [
+            ("is the address right?", "is the address right?"),
+            ("no luck", "no luck."),
+            ("stopped.", "stopped."),
+        ] {
+            assert_eq!(as_sentence(reason), want);
+        }
+    }
 
     #[test]
     fn the_printed_command_uses_the_same_agent() {

@@ -397,9 +397,9 @@ fn errors_say_what_is_wrong_and_what_to_do() {
 
     --- stderr
     stead: no model is set. Do one of these:
-      export ANTHROPIC_API_KEY=…     then anthropic:claude-sonnet-4-5 is used
-      export OPENAI_API_KEY=…        then openai:gpt-5-mini is used
-      export GEMINI_API_KEY=…        then gemini:gemini-2.5-flash is used
+      export ANTHROPIC_API_KEY=…     then anthropic:claude-sonnet-5-5 is used
+      export OPENAI_API_KEY=…        then openai:gpt-5.4-mini is used
+      export GEMINI_API_KEY=…        then gemini:gemini-3.5-flash is used
       stead auth add PROVIDER        stores a key
       -m provider:model              any other; `stead models` lists providers
       model: provider:model          the same, in agent.yaml (of a project: .stead/agent.yaml)

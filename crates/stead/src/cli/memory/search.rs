@@ -54,6 +54,9 @@ pub(crate) fn print_hits(
     let limit = usize::from(bounds.limit);
     looked.unread.iter().for_each(|why| errln!("{why}"));
     hits.iter().take(limit).for_each(hit);
+    if hits.is_empty() {
+        errln!("nothing was found");
+    }
     if hits.len() > limit {
         errln!("more than {limit} hits; raise it with --limit");
     }
