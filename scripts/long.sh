@@ -2,7 +2,7 @@
 # The tests that are worth repeating more often than CI can: fuzz targets, property tests, store and file system suites,
 # and kills. Writes scripts/long-results.txt.
 #
-#   long.sh [SUITE...]    fuzz, properties, stores, crashes; all without arguments
+#   long.sh [SUITE...]    fuzz, properties, stores, crashes, release; all without arguments
 #
 # LONG_FUZZ_ROUNDS and LONG_ROUNDS multiply what CI runs (200 and 10), LONG_SEED chooses the inputs of the fuzz targets.
 # With the defaults it takes some hours. A suite that fails does not stop the others; the exit code tells.
@@ -14,7 +14,7 @@ ROUNDS=${LONG_ROUNDS:-10}
 SEED=${LONG_SEED:-$(date +%j)}
 RESULTS=scripts/long-results.txt
 SUITES=("$@")
-[ ${#SUITES[@]} -gt 0 ] || SUITES=(fuzz properties stores crashes)
+[ ${#SUITES[@]} -gt 0 ] || SUITES=(fuzz properties stores crashes release)
 
 work=$(mktemp -d)
 trap '[ ! -d "$work/servers" ] || scripts/servers.sh stop "$work/servers"; rm -rf "$work"' EXIT
@@ -47,7 +47,9 @@ crashes() { # Most kill at every operation once; what differs from time to time 
   return "$failed"
 }
 
-rounds_of() { if [ "$1" = fuzz ]; then echo "$FUZZ_ROUNDS"; else echo "$ROUNDS"; fi; }
+release() { scripts/release.sh "$work/release"; } # no test runner: it counts as no tests
+
+rounds_of() { if [ "$1" = fuzz ]; then echo "$FUZZ_ROUNDS"; elif [ "$1" = release ]; then echo 1; else echo "$ROUNDS"; fi; }
 
 cargo build --quiet --tests -p stead-fuzz # so that the first suite's time is not that of the compiler
 {
@@ -62,7 +64,7 @@ cargo build --quiet --tests -p stead-fuzz # so that the first suite's time is no
 
 status=0
 for suite in "${SUITES[@]}"; do
-  case $suite in fuzz | properties | stores | crashes) ;; *) echo "long.sh: no suite $suite" >&2; exit 2 ;; esac
+  case $suite in fuzz | properties | stores | crashes | release) ;; *) echo "long.sh: no suite $suite" >&2; exit 2 ;; esac
   start=$SECONDS
   result=passed
   "$suite" 2>&1 | tee "$work/log" || result=failed status=1

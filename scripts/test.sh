@@ -37,6 +37,9 @@ tool deny
 say "formatting"
 cargo fmt --all --check
 
+say "the figures in the README are those measured"
+python3 scripts/figures.py --check
+
 say "lints"
 cargo clippy --workspace --all-targets --quiet -- -D warnings
 
@@ -63,6 +66,11 @@ say "the binary with its default features: no warnings, the demo, and what it sa
 warnings=$(cargo build --quiet 2>&1) && [ -z "$warnings" ] || { echo "$warnings"; exit 1; }
 target=${CARGO_TARGET_DIR:-target}/debug/stead
 "$target" demo --fast >/dev/null
+scripts/release.sh pieces "$target" "$servers/pieces"
+for piece in completions/stead.bash completions/_stead completions/stead.fish man/man1/stead.1 man/man1/stead-sessions-show.1; do
+  grep -q stead "$servers/pieces/$piece" || { echo "release.sh made no $piece"; exit 1; }
+done
+bash -n "$servers/pieces/completions/stead.bash"
 mkdir "$servers/workspace"
 for feature in redis postgres mysql; do
   printf 'filesystem: {mode: store, url: "%s://user@127.0.0.1:1/name"}\n' "$feature" >"$servers/workspace/agent.yaml"
