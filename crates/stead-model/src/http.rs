@@ -12,9 +12,10 @@ pub(crate) use self::error::network_error;
 use self::client::headers;
 use self::error::{answer_too_long, config_error};
 use crate::classify::{classify, retry_after};
+use crate::model::NewestHead;
 use crate::reported_limits::LimitsQuery;
 use crate::sse::SseParser;
-use crate::wire::{self, Decoder, Wire, WireMode};
+use crate::wire::{self, Decoder, Encoding, Wire, WireMode};
 use crate::{Delta, Model, ModelError, ModelFacts, Reply, ReportedLimits, Request, Timeouts};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
@@ -61,6 +62,7 @@ pub(crate) struct HttpModel {
     mode: WireMode,
     timeouts: HttpTimeouts,
     redactor: Redactor,
+    newest_head: NewestHead,
     /// Created on first use: loading root certificates takes milliseconds, and a fallback may never
     /// be needed.
     client: OnceLock<Result<Client, ModelError>>,
@@ -147,6 +149,7 @@ impl HttpModel {
             mode,
             timeouts,
             redactor,
+            newest_head: NewestHead::default(),
             client,
         })
     }
@@ -212,7 +215,8 @@ impl HttpModel {
             .map_or(Cow::Borrowed(request), |abilities| {
                 abilities.restrict(request)
             });
-        let body = wire::encode(self.wire.as_ref(), request, self.mode, self.facts.abilities);
+        let encoding = Encoding::new(self.mode, self.facts.abilities, &self.newest_head);
+        let body = wire::encode(self.wire.as_ref(), request, encoding);
         let call = self
             .client()?
             .post(self.url.clone())

@@ -204,8 +204,9 @@ pub(crate) struct EncodedPrefix {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The bytes before the messages, with the values they were made from.
-#[derive(Debug)]
+/// The bytes before the messages, with the values they were made from. The bytes are shared by all
+/// requests that begin with them.
+#[derive(Debug, Clone)]
 pub(crate) struct EncodedHead {
     pub(crate) model: String,
     /// Whether no message follows, so that no comma is needed.
@@ -214,5 +215,9 @@ pub(crate) struct EncodedHead {
     pub(crate) tools: Arc<[ToolSpec]>,
     pub(crate) params: Params,
     pub(crate) mode: crate::wire::WireMode,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Arc<[u8]>,
 }
+
+/// The newest head of a model. Most of its sessions have the same prompt and tools, and share it.
+#[derive(Debug, Default)]
+pub(crate) struct NewestHead(pub(crate) Mutex<Option<EncodedHead>>);

@@ -16,7 +16,7 @@ pub(crate) mod responses;
 #[cfg(test)]
 mod testing;
 
-use crate::model::{EncodedHead, EncodedPrefix};
+use crate::model::{EncodedHead, EncodedPrefix, NewestHead};
 use crate::{Abilities, Caching, Delta, ModelError, Reply, Request};
 use media::visible_message;
 use std::borrow::Cow;
@@ -85,15 +85,38 @@ pub(crate) trait Decoder: Send {
     fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError>;
 }
 
-/// Encodes the body of a request. Messages that earlier requests of the run have encoded are
-/// reused. Media that the model does not support, as far as its `abilities` are known, are replaced
-/// by text.
-pub(crate) fn encode(
-    wire: &dyn Wire,
-    request: &Request,
+/// How a model encodes its requests.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Encoding<'a> {
     mode: WireMode,
+    /// What the model supports, as far as it is known.
     abilities: Option<Abilities>,
-) -> Vec<u8> {
+    newest_head: &'a NewestHead,
+}
+
+impl<'a> Encoding<'a> {
+    pub(crate) fn new(
+        mode: WireMode,
+        abilities: Option<Abilities>,
+        newest_head: &'a NewestHead,
+    ) -> Self {
+        Self {
+            mode,
+            abilities,
+            newest_head,
+        }
+    }
+}
+
+/// Encodes the body of a request. Messages that earlier requests of the run have encoded are
+/// reused, and what comes before them is shared with the sessions in which it is the same. Media that the model does not support, as far as its abilities are known, are replaced by
+/// text.
+pub(crate) fn encode(wire: &dyn Wire, request: &Request, encoding: Encoding<'_>) -> Vec<u8> {
+    let Encoding {
+        mode,
+        abilities,
+        newest_head,
+    } = encoding;
     let seen = |message| {
         abilities.map_or(Cow::Borrowed(message), |abilities| {
             visible_message(message, abilities)
@@ -132,7 +155,7 @@ pub(crate) fn encode(
 
     let head = match &mut cache.head {
         Some(head) if head.matches(wire, request, mode) => head,
-        other => other.insert(EncodedHead::new(wire, request, mode)),
+        other => other.insert(newest_head.of(wire, request, mode)),
     };
     let mut end = Vec::new();
     if let Some(last) = last {
@@ -144,7 +167,28 @@ pub(crate) fn encode(
     }
     wire.tail(&mut end);
     // Allocates exactly what is needed: a thousand requests may be in flight.
-    [head.bytes.as_slice(), &cache.bytes, &end].concat()
+    [&*head.bytes, &cache.bytes, &end].concat()
+}
+
+impl NewestHead {
+    /// Returns the head of `request`, encoded unless the newest one is the same.
+    fn of(&self, wire: &dyn Wire, request: &Request, mode: WireMode) -> EncodedHead {
+        let newest = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        if let Some(newest) = newest.filter(|newest| newest.equals(wire, request, mode)) {
+            return EncodedHead {
+                system: request.system.clone(),
+                tools: request.tools.clone(),
+                ..newest
+            };
+        }
+        let head = EncodedHead::new(wire, request, mode);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(head.clone());
+        head
+    }
 }
 
 impl EncodedHead {
@@ -167,20 +211,28 @@ impl EncodedHead {
             tools: tools.clone(),
             params: params.clone(),
             mode,
-            bytes,
+            bytes: bytes.into(),
         }
     }
 
+    /// Whether this is the head of `request`, which is of the same session.
     fn matches(&self, wire: &dyn Wire, request: &Request, mode: WireMode) -> bool {
+        Arc::ptr_eq(&self.tools, &request.tools) && self.equals_except_tools(wire, request, mode)
+    }
+
+    /// Whether this is the head of `request`, which may be of another session.
+    fn equals(&self, wire: &dyn Wire, request: &Request, mode: WireMode) -> bool {
+        self.equals_except_tools(wire, request, mode) && self.tools == request.tools
+    }
+
+    fn equals_except_tools(&self, wire: &dyn Wire, request: &Request, mode: WireMode) -> bool {
         let Request {
             system,
-            tools,
             params,
             messages,
             ..
         } = request;
         (self.model.as_str(), self.has_no_messages) == (wire.model(), messages.is_empty())
-            && Arc::ptr_eq(&self.tools, tools)
             && self.mode == mode
             && self.params == *params
             && (Arc::ptr_eq(&self.system, system) || self.system == *system)

@@ -1,6 +1,7 @@
 //! Shared support for the tests of all wires: a sample conversation.
 
-use super::{Wire, WireMode, encode};
+use super::{Encoding, Wire, WireMode, encode};
+use crate::model::NewestHead;
 use crate::{Params, Request, SystemPart, ToolChoice};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -8,8 +9,17 @@ use stead_core::{
     Block, Media, Message, ResultStatus, Risk, Thinking, ToolCall, ToolResult, ToolSpec,
 };
 
+/// Encodes a request whose beginning no other session shares.
+pub(crate) fn encode_alone(wire: &dyn Wire, request: &Request, mode: WireMode) -> Vec<u8> {
+    encode(
+        wire,
+        request,
+        Encoding::new(mode, None, &NewestHead::default()),
+    )
+}
+
 pub(crate) fn body(wire: &dyn Wire, request: &Request, mode: WireMode) -> Value {
-    serde_json::from_slice(&encode(wire, request, mode, None)).unwrap()
+    serde_json::from_slice(&encode_alone(wire, request, mode)).unwrap()
 }
 
 pub(crate) fn request(messages: Vec<Message>) -> Request {
@@ -45,7 +55,7 @@ pub(crate) fn sample_body(wire: &dyn Wire) -> String {
         tool_choice: ToolChoice::None,
         ..Params::default()
     };
-    String::from_utf8(encode(wire, &request, WireMode::Stream, None)).unwrap()
+    String::from_utf8(encode_alone(wire, &request, WireMode::Stream)).unwrap()
 }
 
 pub(crate) fn media(mime: &str) -> Block {

@@ -5,13 +5,14 @@ use super::anthropic::Anthropic;
 use super::gemini::Gemini;
 use super::openai::{ChatDialect, EffortField, LimitField, OpenAi};
 use super::responses::Responses;
-use super::testing::{call, media, named, request, result, thought};
-use super::{Wire, WireMode, encode};
+use super::testing::{call, encode_alone, media, named, request, result, thought};
+use super::{Encoding, Wire, WireMode, encode};
+use crate::model::NewestHead;
 use crate::sse::SseParser;
 use crate::{Delta, Encoded, ModelError, Request};
 use proptest::prelude::*;
 use std::sync::Arc;
-use stead_core::{Block, Message, ResultStatus};
+use stead_core::{Block, Message, ResultStatus, Risk, ToolSpec};
 
 pub(super) const DEEPSEEK: ChatDialect = ChatDialect {
     name: "deepseek",
@@ -137,7 +138,7 @@ fn each_turns_body_extends_the_one_before() {
             let mut tail = Vec::new();
             wire.tail(&mut tail);
             let body =
-                String::from_utf8(encode(wire.as_ref(), &asked, WireMode::Stream, None)).unwrap();
+                String::from_utf8(encode_alone(wire.as_ref(), &asked, WireMode::Stream)).unwrap();
             let open = body
                 .strip_suffix(std::str::from_utf8(&tail).unwrap())
                 .unwrap()
@@ -182,6 +183,43 @@ fn any_message() -> impl Strategy<Value = Message> {
     ]
 }
 
+#[test]
+fn sessions_share_the_beginning_of_their_requests_where_it_is_the_same() {
+    for wire in wires() {
+        let newest_head = NewestHead::default();
+        let head_of = |request: &Request| {
+            let encoding = Encoding::new(WireMode::Stream, None, &newest_head);
+            let body = encode(wire.as_ref(), request, encoding);
+            assert_eq!(
+                body,
+                encode_alone(wire.as_ref(), request, WireMode::Stream),
+                "{wire:?}"
+            );
+            let prefix = request.encoded.0.lock().unwrap();
+            prefix.head.as_ref().unwrap().bytes.clone()
+        };
+        // Each session has composed its prompt and tools by itself.
+        let first = request(vec![Message::user("one")]);
+        let second = Request {
+            encoded: Arc::default(),
+            ..request(vec![Message::user("two")])
+        };
+        assert!(!Arc::ptr_eq(&first.tools, &second.tools));
+        assert!(Arc::ptr_eq(&head_of(&first), &head_of(&second)), "{wire:?}");
+        let other_prompt = Request {
+            system: first.system[..1].into(),
+            ..request(vec![Message::user("three")])
+        };
+        let other_tools = Request {
+            tools: Arc::new([ToolSpec::new("ls", "Lists it all", Risk::READS)]),
+            ..request(vec![Message::user("four")])
+        };
+        for other in [other_prompt, other_tools] {
+            assert!(!Arc::ptr_eq(&head_of(&first), &head_of(&other)), "{wire:?}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -192,12 +230,14 @@ proptest! {
     ) {
         let mut asked = request(Vec::new());
         let wires = wires();
+        let newest_heads = wires.each_ref().map(|_| NewestHead::default());
         for (wire, keep, new) in steps {
             let messages = asked.messages.iter().take(keep).cloned().chain(new.into_iter().map(Arc::new));
             asked = Request { messages: messages.collect(), ..asked };
             let fresh = Request { encoded: Arc::new(Encoded::default()), ..asked.clone() };
-            let cached = encode(wires[wire].as_ref(), &asked, WireMode::Stream, None);
-            prop_assert_eq!(&cached, &encode(wires[wire].as_ref(), &fresh, WireMode::Stream, None));
+            let encoding = Encoding::new(WireMode::Stream, None, &newest_heads[wire]);
+            let cached = encode(wires[wire].as_ref(), &asked, encoding);
+            prop_assert_eq!(&cached, &encode_alone(wires[wire].as_ref(), &fresh, WireMode::Stream));
             prop_assert!(serde_json::from_slice::<serde_json::Value>(&cached).is_ok());
         }
     }
