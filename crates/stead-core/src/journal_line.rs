@@ -35,10 +35,19 @@ impl ChainSum {
 
     /// Parses a checksum in the form in which it is printed; any other form is a changed line.
     fn parse(hex: &str) -> Option<Self> {
-        u64::from_str_radix(hex, 16)
-            .ok()
-            .map(|n| Self(n.to_be_bytes()))
-            .filter(|sum| sum.to_string() == hex)
+        let is_printed = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if hex.len() != SUM_HEX_CHARS || !hex.bytes().all(is_printed) {
+            return None;
+        }
+        let number = u64::from_str_radix(hex, 16).ok()?;
+        Some(Self(number.to_be_bytes()))
+    }
+
+    /// Returns the checksum that a line (without its newline) says it has. Only decoding it tells
+    /// whether that is true.
+    pub fn claimed_by(line: &[u8]) -> Option<Self> {
+        let hex = line.strip_suffix(b"\"}")?.last_chunk::<SUM_HEX_CHARS>()?;
+        Self::parse(std::str::from_utf8(hex).ok()?)
     }
 }
 
@@ -56,8 +65,22 @@ impl Serialize for ChainSum {
 
 impl<'de> Deserialize<'de> for ChainSum {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let hex = String::deserialize(deserializer)?;
-        Self::parse(&hex).ok_or_else(|| serde::de::Error::custom("a sum is 16 hexadecimal digits"))
+        deserializer.deserialize_str(HexVisitor)
+    }
+}
+
+/// Parses a checksum where it lies: journals have one in each line.
+struct HexVisitor;
+
+impl serde::de::Visitor<'_> for HexVisitor {
+    type Value = ChainSum;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a sum of 16 hexadecimal digits")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, hex: &str) -> Result<ChainSum, E> {
+        ChainSum::parse(hex).ok_or_else(|| E::custom("a sum is 16 hexadecimal digits"))
     }
 }
 
@@ -261,6 +284,7 @@ pub fn decode_line(text: &str, previous: ChainSum) -> Result<JournalLine, LineEr
     struct RawJournalLine<'a> {
         seq: u64,
         at: jiff::Timestamp,
+        #[serde(borrow)]
         kind: std::borrow::Cow<'a, str>,
         #[serde(borrow)]
         data: &'a RawValue,

@@ -11,11 +11,12 @@
 use super::dirs::{make_durable_dir, modified_ms};
 use super::group_sync::GroupSync;
 use super::index::SessionIndex;
-use super::journal::{FileWriter, PendingDirSync, check_lines, read_lines};
+use super::journal::{FileWriter, PendingDirSync, check_lines};
 use super::journal_file::{check_session_id, ends_at, fold, open_journal, read_file, read_whole};
 use super::journal_range::{read_end, read_range};
 use super::listing::list_page;
 use super::lock::Lock;
+use super::long_journal::read_lines;
 use super::pending_index::{IndexWrite, PendingIndexWrites};
 use super::read_positions::ReadPositions;
 use super::snapshot::write_snapshot;

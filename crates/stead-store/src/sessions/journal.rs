@@ -22,17 +22,18 @@ impl Position {
     };
 }
 
-/// Reads and verifies all lines of `text` and passes each to `sink`. Returns the end of the intact
-/// part and the torn rest.
+/// Reads and verifies the lines of `text` from `start` on and passes each to `sink`. Returns the end
+/// of the intact part and the torn rest.
 ///
 /// A crash can only leave the beginning of a last line, or a blank end: that is torn. Anything else
 /// that does not verify is damage, and is left for a person to inspect.
-pub(crate) fn read_lines(
+pub(super) fn read_lines_from(
     path: &Path,
     text: &[u8],
+    start: Position,
     mut sink: impl FnMut(JournalLine) -> Result<(), StoreError>,
 ) -> Result<(Position, Option<TornTail>), StoreError> {
-    let mut at = Position::START;
+    let mut at = start;
     while (at.bytes as usize) < text.len() {
         let rest = &text[at.bytes as usize..];
         let number = at.seq + 1;

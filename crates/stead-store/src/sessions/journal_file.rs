@@ -2,7 +2,7 @@
 //!
 //! Effects: the local disk (reads), the journal (reads).
 
-use super::journal::read_lines;
+use super::long_journal::read_lines;
 use crate::{Position, StoreError, TornTail};
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;

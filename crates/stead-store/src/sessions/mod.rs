@@ -12,6 +12,7 @@ mod journal_file;
 mod journal_range;
 mod listing;
 mod lock;
+mod long_journal;
 mod page;
 mod pending_index;
 mod read_positions;
