@@ -128,8 +128,9 @@ work=$(mktemp -d)
 model=
 trap '[ -z "$model" ] || kill "$model"; rm -rf "$work"' EXIT
 
-# With --target, the flags are for the binary alone and not for the programs that help to build it.
-RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
+# With --target, the flags are for the binary alone and not for the programs that help to build it. Without the second,
+# a static binary finds no getrandom() of its C library and needs /dev/urandom.
+RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static --cfg getrandom_backend=\"linux_getrandom\"" \
   cargo build --locked --profile "$profile" --target "$target" -p stead "${features[@]}"
 built=${CARGO_TARGET_DIR:-target}/$target/${profile/#dev/debug}/stead
 [ "$profile" != dist ] || check_size "$built" "$max_mb"
