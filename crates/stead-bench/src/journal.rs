@@ -88,6 +88,7 @@ fn exchange_entries(turn: usize) -> anyhow::Result<Vec<Entry>> {
             run: run.clone(),
             id,
             status: ResultStatus::Ok,
+            exit_code: None,
             content: vec![Block::text("line of a result\n".repeat(20))],
             seen: Default::default(),
             activates: None,

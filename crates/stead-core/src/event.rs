@@ -162,8 +162,14 @@ pub enum EventKind {
         name: String,
         /// How it ended.
         status: ResultStatus,
+        /// The exit code of the command that it ran. Other than 0, the command failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
         /// The beginning of the result.
         preview: String,
+        /// The change of files that it made, as a unified diff.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        diff: Option<String>,
         /// The duration in milliseconds.
         ms: u64,
         /// The call that made it, if it is a nested call.
@@ -310,6 +316,25 @@ impl EventKind {
                 id,
                 text: clean(text),
             },
+            Self::ToolEnded {
+                id,
+                name,
+                status,
+                exit_code,
+                preview,
+                diff,
+                ms,
+                parent,
+            } => Self::ToolEnded {
+                id,
+                name,
+                status,
+                exit_code,
+                preview,
+                diff: diff.map(clean),
+                ms,
+                parent,
+            },
             Self::ModelRetry {
                 attempt,
                 wait_ms,
@@ -346,7 +371,6 @@ impl EventKind {
             | Self::ModelEnded { .. }
             | Self::CompactionStarted { .. }
             | Self::ToolStarted { .. }
-            | Self::ToolEnded { .. }
             | Self::AgentSwitched { .. }
             | Self::Steered { .. }
             | Self::Ask { .. }
@@ -414,6 +438,16 @@ mod tests {
             EventKind::ToolOutputDelta {
                 id: "c1".into(),
                 text: text(),
+            },
+            EventKind::ToolEnded {
+                id: "c1".into(),
+                name: "edit_file".into(),
+                status: ResultStatus::Ok,
+                exit_code: None,
+                preview: String::new(),
+                diff: Some(text()),
+                ms: 1,
+                parent: None,
             },
             EventKind::ModelRetry {
                 attempt: 2,

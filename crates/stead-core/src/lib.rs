@@ -77,8 +77,8 @@ pub use entry::{
     CallIntent, CallResult, Compaction, CompactionCause, DeliveryOutcome, DroppedCounts, Entry,
     EntryKind, FORMAT_VERSION, Fork, HookOutcome, HookRun, MAX_NESTED_DEPTH, ModelReply,
     NestedCall, NestedId, Notice, NoticeKind, Origin, OriginKind, Pin, ResultStatus, Rewind,
-    RunCause, RunEnd, RunOutcome, SentMessage, SessionStart, SetEntry, SkillActivation, Steer,
-    UserInput,
+    RunCause, RunEnd, RunOutcome, SentMessage, SessionStart, SetEntry, ShownEnd, SkillActivation,
+    Steer, UserInput,
 };
 pub use event::{ChildPosition, Event, EventKind, NoticeLevel};
 pub use hint::Hint;

@@ -154,6 +154,9 @@ pub struct ToolResult {
     pub name: String,
     /// How it ended.
     pub status: ResultStatus,
+    /// The exit code of the command that the call ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
     /// Text and media for the model.
     pub content: Vec<Block>,
     /// The sequence number of its entry; 0 if there is none.

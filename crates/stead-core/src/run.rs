@@ -374,6 +374,7 @@ fn cut_short_reason(stop: &StopReason) -> Option<String> {
         StopReason::ContentFilter => {
             Some("the provider's content filter stopped the answer".to_owned())
         }
+        StopReason::CutOff => Some("the answer was cut off".to_owned()),
         StopReason::Other(reason) => Some(format!("the model stopped: {reason}")),
     }
 }

@@ -288,6 +288,7 @@ impl StepCalls {
                 id: result.id.clone(),
                 name: call.call.name.clone(),
                 status: result.status,
+                exit_code: result.exit_code,
                 content: result.content.clone(),
                 seq,
             },

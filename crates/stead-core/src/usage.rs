@@ -170,6 +170,8 @@ pub enum StopReason {
     Refusal,
     /// A filter of the provider stopped it.
     ContentFilter,
+    /// The run was stopped, or the connection was lost: the answer is cut off.
+    CutOff,
     /// An unknown reason, as the provider wrote it.
     Other(String),
 }

@@ -58,7 +58,7 @@ fn full_entries() -> Vec<(&'static str, Value)> {
         (
             "result",
             nested(
-                json!({"run": "r", "id": "c1/1", "status": "ok", "content": text,
+                json!({"run": "r", "id": "c1/1", "status": "ok", "exit_code": 0, "content": text,
             "seen": {"a": "v"}, "activates": {"skill": "s", "version": "v"}, "untrusted": true,
             "taint": taint, "change": {"sets": "trust"}, "tasks": ["k"], "ms": 1}),
             ),

@@ -370,6 +370,7 @@ impl HttpAnswer<'_> {
                 | Delta::Thinking(_)
                 | Delta::CallStarted { .. }
                 | Delta::CallArgs { .. }
+                | Delta::Usage(_)
                 | Delta::Retry { .. }) => self.ready.push_back(delta),
             }
         }

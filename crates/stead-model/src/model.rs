@@ -75,6 +75,8 @@ pub enum Delta {
         /// The reason of the failure.
         reason: String,
     },
+    /// The tokens that are counted so far, where a provider says so before the end of the answer.
+    Usage(Usage),
     /// The whole answer. Only this may be acted on.
     Done(Box<Reply>),
 }

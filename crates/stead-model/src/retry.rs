@@ -197,6 +197,7 @@ impl Model for FallbackModel {
                         | Delta::Thinking(_)
                         | Delta::CallStarted { .. }
                         | Delta::CallArgs { .. }
+                        | Delta::Usage(_)
                         | Delta::Done(_)),
                     ) => Some((Ok(delta), (Some((name, deltas)), others, attempt))),
                     Err(error) => match others.next().filter(|_| should_fall_back(&error)) {

@@ -72,7 +72,7 @@ impl TapeDelta {
                 index: *index,
                 json: json.clone(),
             }),
-            Delta::Retry { .. } | Delta::Done(_) => None,
+            Delta::Usage(_) | Delta::Retry { .. } | Delta::Done(_) => None,
         }
     }
 }
@@ -136,7 +136,8 @@ impl Model for Recorder {
                 Delta::Text(_)
                 | Delta::Thinking(_)
                 | Delta::CallStarted { .. }
-                | Delta::CallArgs { .. } => heard.extend(TapeDelta::of(&delta)),
+                | Delta::CallArgs { .. }
+                | Delta::Usage(_) => heard.extend(TapeDelta::of(&delta)),
                 Delta::Retry { .. } => heard.clear(),
                 // Recorded before it is passed on, so that everything that was acted upon can be
                 // replayed.

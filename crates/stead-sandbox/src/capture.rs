@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// The number of bytes read at once: the capacity of a pipe.
@@ -23,6 +23,8 @@ pub(crate) const TERM_GRACE: Duration = Duration::from_millis(300);
 /// The time to wait for the rest of the output after the process ended, because an orphan may hold
 /// the pipe open.
 pub(crate) const DRAIN_GRACE: Duration = Duration::from_millis(200);
+/// How long nothing must come before the sink hears of it.
+const QUIET_TIME: Duration = Duration::from_millis(150);
 /// Longer than any process lives, and within the range of the clock.
 pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
@@ -113,6 +115,7 @@ async fn copy_output(
     sink: &mut dyn OutputSink,
 ) -> io::Result<ExecOutcome> {
     let mut exited: Option<(ExitStatus, Instant)> = None;
+    let mut is_quiet = true;
     loop {
         let drained = match exited {
             Some((status, _)) if output.source.is_none() => return Ok(exit_outcome(status)),
@@ -129,7 +132,13 @@ async fn copy_output(
                 exited = Some((status?, Instant::now()));
                 continue;
             }
+            () = sleep(QUIET_TIME), if !is_quiet => {
+                is_quiet = true;
+                sink.pause();
+                continue;
+            }
         };
+        is_quiet = false;
         if sink.write(said).await == SinkState::Full {
             return Ok(ExecOutcome::OutputFull);
         }

@@ -8,6 +8,9 @@ use futures_util::future::BoxFuture;
 pub trait OutputSink: Send {
     /// Takes `piece`. While this waits, the command that writes is blocked too.
     fn write<'a>(&'a mut self, piece: &'a [u8]) -> BoxFuture<'a, SinkState>;
+
+    /// Hears that nothing has come for a moment, so that what was held back can be shown.
+    fn pause(&mut self) {}
 }
 
 /// Whether a sink takes more output.

@@ -112,6 +112,20 @@ impl Pty {
         self.with(|seen| seen.terminal.screen().contents())
     }
 
+    /// Returns whether any cell of the screen has a colour.
+    pub fn is_coloured(&self) -> bool {
+        self.with(|seen| {
+            let screen = seen.terminal.screen();
+            let (rows, columns) = screen.size();
+            let coloured = |cell: &vt100::Cell| {
+                cell.fgcolor() != vt100::Color::Default || cell.bgcolor() != vt100::Color::Default
+            };
+            (0..rows.get()).any(|row| {
+                (0..columns.get()).any(|column| screen.cell(row, column).is_some_and(coloured))
+            })
+        })
+    }
+
     /// Returns row and column of the cursor, from 0.
     pub fn cursor(&self) -> (u16, u16) {
         self.with(|seen| seen.terminal.screen().cursor_position())

@@ -41,7 +41,8 @@ pub const TASK: ToolIdentity = ToolIdentity::new("task", Delegation)
         "agent.delegate",
         "spawn",
     ])
-    .title("SubAgent");
+    .title("SubAgent")
+    .subject(&["agent", "description"]);
 /// `agent_send`: continues with a subagent.
 pub const AGENT_SEND: ToolIdentity = ToolIdentity::new("agent_send", Delegation).subject(&["to"]);
 /// `agent_list`: lists the subagents of a session.

@@ -127,6 +127,8 @@ pub struct Output {
     pub finished_tasks: Vec<String>,
     /// Whether the content reports a failure although the call itself succeeded.
     pub failed: bool,
+    /// The exit code of the command that the call ran to its end.
+    pub exit_code: Option<i32>,
 }
 
 impl Output {

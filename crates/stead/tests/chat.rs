@@ -6,8 +6,18 @@
     reason = "helpers of tests fail the test by panicking"
 )]
 
+#[path = "chat/commands.rs"]
+mod commands;
+#[path = "chat/edits_and_output.rs"]
+mod edits_and_output;
+#[path = "chat/keys.rs"]
+mod keys;
+#[path = "chat/screens.rs"]
+mod screens;
 #[path = "chat/steering.rs"]
 mod steering;
+#[path = "chat/stopping.rs"]
+mod stopping;
 #[path = "chat/two_terminals.rs"]
 mod two_terminals;
 
@@ -49,6 +59,10 @@ fn stead(dir: &Path, model: &str, args: &[&str]) -> Command {
         .env(
             "XDG_CONFIG_HOME",
             concat!(env!("CARGO_TARGET_TMPDIR"), "/config"),
+        )
+        .env(
+            "XDG_STATE_HOME",
+            concat!(env!("CARGO_TARGET_TMPDIR"), "/state"),
         )
         .env("STEAD_BACKGROUND", "0")
         .env_remove("NO_COLOR")
@@ -207,7 +221,9 @@ fn slash_commands_show_and_change_the_session() {
     pty.wait_for("Answer.", DEADLINE);
     pty.wait_gone("step 1", DEADLINE);
     pty.send("/sessions\r");
-    pty.wait_for("talk  one", DEADLINE);
+    pty.wait_for("2 sessions; type to filter", DEADLINE);
+    pty.send("\x1b");
+    pty.wait_gone("2 sessions", DEADLINE);
     pty.send("/sessions nobody\r");
     pty.wait_for("nobody", DEADLINE);
     leave(pty, CTRL_C);

@@ -4,6 +4,7 @@
 //! Effects: workspace files (writes), the journal (appends), what it is given.
 
 use super::caller::{SKIPPED_TEXT, ToolCaller, is_begun};
+use super::execution::ShownCall;
 use super::stop::RunStop;
 use crate::admission::{AdmittedCall, CallGate};
 use std::borrow::Cow;
@@ -68,7 +69,8 @@ impl ToolCaller<'_, '_> {
             .offload(&call.id, OutputLength::Any, result.content)
             .await;
         self.emit_started(&call);
-        self.record_result(&call.name, None, result).await
+        self.record_result(ShownCall::of(&call.name), None, result)
+            .await
     }
 
     /// Records that a call does not run, and why. `nested` says what the call is, if it is a nested
@@ -83,7 +85,8 @@ impl ToolCaller<'_, '_> {
         self.emit_started(call);
         let mut result = self.result(&call.id, status, text);
         result.nested = nested;
-        self.record_result(&call.name, None, result).await
+        self.record_result(ShownCall::of(&call.name), None, result)
+            .await
     }
 
     /// Refuses the calls of an answer that has too many. Returns the others.
@@ -189,7 +192,7 @@ impl ToolCaller<'_, '_> {
         let entries = results.iter().cloned().map(Entry::Result).collect();
         self.journal.record(entries).await?;
         for (result, name) in results.iter().zip(names) {
-            self.emit_ended(&name.unwrap_or_default(), result);
+            self.emit_ended(ShownCall::of(&name.unwrap_or_default()), result);
         }
         Ok(())
     }

@@ -16,16 +16,21 @@ use crate::taint::CallTaint;
 use futures_util::FutureExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stead_core::{Block, CallResult, Entry, EventKind, NestedCall, NestedId, ResultStatus, RunId};
+use stead_core::{
+    Block, CallResult, Entry, EventKind, NestedCall, NestedId, ResultStatus, RunId, ToolKind,
+};
 use stead_tools::{
-    CallOrigin, NestedCallError, NestedCalls, Output, OutputLength, SpillFactory, Surface, ToolCx,
-    ToolError,
+    CallOrigin, NestedCallError, NestedCalls, Output, OutputLength, PreparedCall, SpillFactory,
+    Surface, ToolCx, ToolError,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// How long a cancelled tool may take to end by itself.
 const CANCEL_GRACE: Duration = Duration::from_millis(500);
+
+/// How long the change of a call may take to be shown; without it the call is shown without it.
+const DIFF_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The result of a call that was cancelled.
 const CANCELLED_TEXT: &str = "cancelled: may have run in part";
@@ -35,6 +40,22 @@ const PREVIEW_CHARS: usize = 400;
 /// longer one is moved to a file, as every long result is.
 const MAX_NESTED_TEXT_BYTES: usize = 256 * 1024;
 
+/// A call that has ended, as listeners are told of it.
+#[derive(Debug, Clone)]
+pub(super) struct ShownCall<'a> {
+    /// The canonical name of its tool.
+    pub(super) tool: &'a str,
+    /// The change of files that it made.
+    pub(super) diff: Option<String>,
+}
+
+impl<'a> ShownCall<'a> {
+    /// A call of `tool` that changed no file.
+    pub(super) fn of(tool: &'a str) -> Self {
+        Self { tool, diff: None }
+    }
+}
+
 /// A call that has run.
 pub(super) struct FinishedCall {
     /// The canonical name of its tool.
@@ -43,6 +64,8 @@ pub(super) struct FinishedCall {
     pub(super) link: Option<Arc<CallLink>>,
     pub(super) length: OutputLength,
     pub(super) result: CallResult,
+    /// The change of files that it made, for people.
+    pub(super) diff: Option<String>,
     /// What was known about its trust before it ran.
     pub(super) taint: CallTaint,
     pub(super) hook_results: HookResults,
@@ -114,11 +137,13 @@ impl ToolCaller<'_, '_> {
                     link: None,
                     length,
                     result,
+                    diff: None,
                     taint,
                     hook_results: HookResults::default(),
                     fatal: None,
                 });
             }
+            let diff = planned_diff(&admitted.prepared, &cx).await;
             let work = execute(run, admitted, cx, &signals, limit);
             let (result, fatal) = match &link {
                 Some(link) => tokio::select! {
@@ -139,6 +164,7 @@ impl ToolCaller<'_, '_> {
                 tool,
                 link,
                 length,
+                diff: diff.filter(|_| result.status == ResultStatus::Ok),
                 result,
                 taint,
                 hook_results,
@@ -146,6 +172,17 @@ impl ToolCaller<'_, '_> {
             })
         }
     }
+}
+
+/// Returns the change of files that a call is about to make, for people. Files are written only if
+/// they are as they were seen, so it is the change that is made.
+async fn planned_diff(prepared: &PreparedCall, cx: &ToolCx) -> Option<String> {
+    if prepared.spec().kind != ToolKind::FileWrite {
+        return None;
+    }
+    let view = prepared.view(&*cx.vfs, &cx.session);
+    let preview = prepared.plan().preview(view);
+    tokio::time::timeout(DIFF_TIMEOUT, preview).await.ok()?
 }
 
 /// Runs one call to its result, whatever happens: time limit, cancellation and panic included. Also
@@ -214,6 +251,7 @@ async fn execute(
         run,
         id: call.id,
         status,
+        exit_code: output.exit_code,
         content: output.content,
         seen: output.file_versions,
         activates: output.activates,
@@ -253,7 +291,11 @@ impl ToolCaller<'_, '_> {
             result.activates = None;
         }
         let intent = finished.link.and_then(|link| link.take_intent());
-        self.record_result(&finished.tool, intent, result).await?;
+        let shown = ShownCall {
+            tool: &finished.tool,
+            diff: finished.diff,
+        };
+        self.record_result(shown, intent, result).await?;
         // The result is on record; a run that cannot keep track of trust does not go on.
         settled?;
         Ok(finished.fatal.map(RunStop::Tool).or(hook_stop))
@@ -263,7 +305,7 @@ impl ToolCaller<'_, '_> {
     /// have no result get one before it.
     pub(super) async fn record_result(
         &mut self,
-        tool: &str,
+        shown: ShownCall<'_>,
         intent: Option<Entry>,
         mut result: CallResult,
     ) -> Result<(), RunStop> {
@@ -283,7 +325,7 @@ impl ToolCaller<'_, '_> {
         let lines = self.journal.record(entries).await?;
         for line in &lines {
             if let Entry::Result(result) = &line.entry {
-                self.emit_ended(tool, result);
+                self.emit_ended(shown.clone(), result);
             }
         }
         self.journal.emit_setting_changes(&lines);
@@ -308,7 +350,7 @@ impl ToolCaller<'_, '_> {
     }
 
     /// Tells the listener that a call has ended.
-    pub(super) fn emit_ended(&mut self, tool: &str, result: &CallResult) {
+    pub(super) fn emit_ended(&mut self, shown: ShownCall<'_>, result: &CallResult) {
         let hooks = self.hooks.as_mut();
         let preview = match hooks.is_some_and(|hooks| hooks.take_suppressed(&result.id)) {
             true => String::new(),
@@ -316,9 +358,11 @@ impl ToolCaller<'_, '_> {
         };
         self.journal.emit(EventKind::ToolEnded {
             id: result.id.clone(),
-            name: tool.to_owned(),
+            name: shown.tool.to_owned(),
             status: result.status,
+            exit_code: result.exit_code,
             preview,
+            diff: shown.diff,
             ms: result.ms,
             parent: parent_of(&result.id),
         });

@@ -31,6 +31,7 @@ mod nested_caller;
 mod one_call;
 mod opening;
 mod options;
+mod partial_reply;
 mod prompt_files;
 mod signals;
 mod spending;

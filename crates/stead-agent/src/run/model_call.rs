@@ -6,6 +6,7 @@
 use super::conversation::Conversation;
 use super::delta_redaction::{DeltaPart, DeltaRedaction};
 use super::journal::RunJournal;
+use super::partial_reply::{PartialReply, Received, cut_reason};
 use super::signals::RunSignals;
 use super::spending::{CallUsage, RunSpending, warn_if_unsettled};
 use super::stop::RunStop;
@@ -15,8 +16,8 @@ use crate::{Purpose, Reservation};
 use futures_util::StreamExt;
 use std::borrow::Cow;
 use std::time::Instant;
-use stead_core::{Block, Entry, EventKind, MIN_ANSWER_TOKENS, ModelReply, Redactor};
-use stead_model::{Delta, ModelError, Reply, Request};
+use stead_core::{Block, Entry, EventKind, MIN_ANSWER_TOKENS, ModelReply, Redactor, StopReason};
+use stead_model::{Caching, Delta, ModelError, Reply, Request};
 use stead_tools::Registry;
 
 /// The steps in which the room for an answer shrinks.
@@ -33,17 +34,17 @@ pub(crate) struct ModelCaller<'s, 'a> {
     pub(crate) signals: &'s RunSignals,
 }
 
-/// Why there is no reply, and whether a part of one was received.
-struct StreamFailure {
-    stop: RunStop,
-    received: Received,
+/// A call of the model whose reply was cut off.
+struct CutCall {
+    step: u32,
+    begun: Instant,
+    caching: Caching,
 }
 
-/// Whether a part of a reply was received: only then does the call cost anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Received {
-    Nothing,
-    Something,
+/// Why there is no reply, and what was received of one.
+struct StreamFailure {
+    stop: RunStop,
+    partial: PartialReply,
 }
 
 impl ModelCaller<'_, '_> {
@@ -73,12 +74,19 @@ impl ModelCaller<'_, '_> {
         self.journal.emit(EventKind::ModelStarted { step });
         let reply = match self.read_stream(&request, &mut reservation).await {
             Ok(reply) => reply,
-            Err(StreamFailure { stop, received }) => {
-                let settled = match received {
+            Err(StreamFailure { stop, partial }) => {
+                let settled = match partial.received() {
                     Received::Nothing => reservation.release().await,
                     Received::Something => reservation.charge_in_full().await,
                 };
                 warn_if_unsettled(self.journal, settled);
+                let name = self.journal.agent().parts.model.name();
+                let cut = CutCall {
+                    step,
+                    begun,
+                    caching: request.for_model(name).params.caching,
+                };
+                self.keep_partial(cut, partial, &stop).await?;
                 return Err(stop);
             }
         };
@@ -154,6 +162,54 @@ impl ModelCaller<'_, '_> {
         Some(answer_room(window, used))
     }
 
+    /// Records what was received of a reply that was cut off, and that it was cut off.
+    async fn keep_partial(
+        &mut self,
+        cut: CutCall,
+        partial: PartialReply,
+        stop: &RunStop,
+    ) -> Result<(), RunStop> {
+        let Some(reason) = cut_reason(stop) else {
+            return Ok(());
+        };
+        let parts = &self.journal.agent().parts;
+        let model = parts.model.name().to_owned();
+        let usage = partial.usage();
+        let cost = usage.and_then(|usage| {
+            let reply = Reply {
+                content: Vec::new(),
+                usage,
+                stop: StopReason::CutOff,
+                model: model.clone(),
+            };
+            Pricing::new(parts).cost(&*parts.model, &reply, cut.caching)
+        });
+        let entries = partial.into_entries(self.journal.run(), &model, cost, &reason);
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let usage = usage.unwrap_or_default();
+        self.journal.emit(EventKind::ModelEnded {
+            step: cut.step,
+            usage,
+            cost,
+            stop: StopReason::CutOff,
+            context_tokens: None,
+            context_window: self.journal.session().window(),
+        });
+        let recorded = self.journal.record(entries).await?;
+        let used = CallUsage {
+            purpose: Purpose::of_answers(self.journal.state().spawned.as_ref()),
+            model,
+            usage,
+            cost,
+            at: recorded.first().map(|line| line.at),
+            ms: u64::try_from(cut.begun.elapsed().as_millis()).ok(),
+        };
+        self.spending.log(self.journal, used).await;
+        Ok(())
+    }
+
     /// Waits for the whole reply. Deltas go to the listener as they arrive; a reply counts only once
     /// its end was received.
     async fn read_stream(
@@ -163,7 +219,7 @@ impl ModelCaller<'_, '_> {
     ) -> Result<Reply, StreamFailure> {
         let model = self.journal.agent().parts.model.clone();
         let mut stream = model.stream(request);
-        let mut received = Received::Nothing;
+        let mut partial = PartialReply::default();
         let redactor = self.journal.session().redactor().clone();
         let mut deltas = DeltaRedaction::new(redactor);
         loop {
@@ -172,21 +228,18 @@ impl ModelCaller<'_, '_> {
                 halted = self.signals.wait() => Err(halted.into()),
                 delta = stream.next() => delta.unwrap_or(Err(ModelError::Cut)).map_err(RunStop::from),
             };
-            let delta = next.map_err(|stop| StreamFailure { stop, received })?;
-            if let Delta::Retry { .. } = &delta {
-                if received == Received::Something {
-                    reservation
-                        .reserve_retry()
-                        .await
-                        .map_err(|error| StreamFailure {
-                            stop: error.into(),
-                            received,
-                        })?;
-                }
-                received = Received::Nothing;
-            } else {
-                received = Received::Something;
+            let delta = match next {
+                Ok(delta) => delta,
+                Err(stop) => return Err(StreamFailure { stop, partial }),
+            };
+            if let Delta::Retry { .. } = &delta
+                && partial.received() == Received::Something
+                && let Err(error) = reservation.reserve_retry().await
+            {
+                let stop = error.into();
+                return Err(StreamFailure { stop, partial });
             }
+            partial.add(&delta);
             let (events, reply) = match delta {
                 Delta::Text(text) => (deltas.push(DeltaPart::Text, &text), None),
                 Delta::Thinking(text) => (deltas.push(DeltaPart::Thinking, &text), None),
@@ -209,6 +262,7 @@ impl ModelCaller<'_, '_> {
                     };
                     ([deltas.finish(), Some(retry)], None)
                 }
+                Delta::Usage(_) => ([None, None], None),
                 Delta::Done(reply) => ([deltas.finish(), None], Some(*reply)),
             };
             for event in events.into_iter().flatten() {

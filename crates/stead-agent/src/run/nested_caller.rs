@@ -410,6 +410,7 @@ impl ToolCaller<'_, '_> {
             link: None,
             length: OutputLength::Bounded,
             result: self.result(id, ResultStatus::Error, why),
+            diff: None,
             taint: CallTaint::default(),
             hook_results: HookResults::default(),
             fatal: None,

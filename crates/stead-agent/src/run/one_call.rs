@@ -37,6 +37,8 @@ const CALL_ID: &str = "call_1";
 pub struct SessionlessResult {
     /// How it ended.
     pub status: ResultStatus,
+    /// The exit code of the command that it ran.
+    pub exit_code: Option<i32>,
     /// The content that a model would have been sent.
     pub content: Vec<Block>,
     /// Messages of hooks for people.
@@ -103,6 +105,7 @@ impl Sessionless {
                     ResultStatus::Error
                 }
             },
+            exit_code: None,
             content: vec![Block::text(AgentError::from(stop).to_string())],
             notices: Vec::new(),
             unapproved: false,
@@ -249,15 +252,17 @@ fn last_result(journal: &RunJournal<'_>) -> SessionlessResult {
         Some(Message::Tool { results }) => results.first().cloned(),
         Some(Message::User { .. } | Message::Assistant { .. }) | None => None,
     };
-    let (status, content) = match result {
-        Some(result) => (result.status, result.content),
+    let (status, exit_code, content) = match result {
+        Some(result) => (result.status, result.exit_code, result.content),
         None => (
             ResultStatus::Error,
+            None,
             vec![Block::text("the call has no result")],
         ),
     };
     SessionlessResult {
         status,
+        exit_code,
         content,
         notices: Vec::new(),
         unapproved: false,
@@ -278,6 +283,7 @@ fn unapproved(calls: &[PendingCall]) -> SessionlessResult {
     let rule = rule.unwrap_or_default();
     SessionlessResult {
         status: ResultStatus::Denied,
+        exit_code: None,
         content: vec![Block::text(format!("denied: nobody approved it ({rule})"))],
         notices: Vec::new(),
         unapproved: true,

@@ -9,6 +9,8 @@ use stead_shell::TargetRole;
 use stead_vfs::VPath;
 use stead_workspace::{Nested, WorkspacePaths};
 
+/// The folders of commands that a person can send as an input.
+const COMMAND_DIRS: [&str; 2] = ["commands", ".claude/commands"];
 /// The folders of skills and subagents in every layout.
 const STANDARD_DIRS: [&str; 3] = [".agents/skills", ".claude/skills", ".claude/agents"];
 
@@ -32,6 +34,9 @@ impl PromptSources {
         let context = paths.context.iter().map(|file| file.path.clone());
         let folders = [&paths.daily_facts, &paths.knowledge, &paths.subagents];
         let folders = folders.into_iter().flatten();
+        let commands = COMMAND_DIRS
+            .iter()
+            .filter_map(|path| VPath::parse(path).ok());
         let shared = STANDARD_DIRS
             .iter()
             .filter_map(|path| VPath::parse(path).ok());
@@ -41,7 +46,11 @@ impl PromptSources {
         });
         Self {
             files: context.chain(paths.memory.clone()).collect(),
-            folders: folders.chain(&paths.memory_of_parent).cloned().collect(),
+            folders: folders
+                .chain(&paths.memory_of_parent)
+                .cloned()
+                .chain(commands)
+                .collect(),
             skills: paths.skills.iter().cloned().chain(shared).collect(),
             nested: nested.map(|file| file.path.name().to_lowercase()).collect(),
         }

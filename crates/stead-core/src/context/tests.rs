@@ -58,6 +58,7 @@ impl Story {
                 run: run(),
                 id: format!("c{n}_{i}"),
                 status: ResultStatus::Ok,
+                exit_code: None,
                 content: vec![Block::text("word ".repeat(size / 5))],
                 seen: Default::default(),
                 activates: None,

@@ -35,6 +35,10 @@ pub struct CallResult {
     pub id: String,
     /// How it ended.
     pub status: ResultStatus,
+    /// The exit code of the command that it ran, if it ran one to its end. Other than 0, the command
+    /// failed, whatever the status of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
     /// The content for the model.
     pub content: Vec<Block>,
     /// The versions of files that this call read or wrote, by path, for detecting changes since the
@@ -76,6 +80,7 @@ impl CallResult {
             run,
             id: id.into(),
             status,
+            exit_code: None,
             content,
             seen: BTreeMap::new(),
             activates: None,
@@ -146,4 +151,30 @@ impl ResultStatus {
     pub fn is_error(self) -> bool {
         self != Self::Ok
     }
+
+    /// Returns how people are shown the end of a call. A command that failed is a failure, although
+    /// the call that ran it succeeded.
+    pub fn shown(self, exit_code: Option<i32>) -> ShownEnd {
+        match (self, exit_code) {
+            (Self::Ok, Some(code)) if code != 0 => ShownEnd::CommandFailed(code),
+            (Self::Ok, _) => ShownEnd::Succeeded,
+            (Self::Denied, _) => ShownEnd::Denied,
+            (Self::Error | Self::Cancelled | Self::Interrupted | Self::Skipped, _) => {
+                ShownEnd::Failed
+            }
+        }
+    }
+}
+
+/// The end of a call as people are shown it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShownEnd {
+    /// It did what it was asked to.
+    Succeeded,
+    /// Its command ended with this exit code.
+    CommandFailed(i32),
+    /// It failed, was stopped, or was not begun.
+    Failed,
+    /// It was denied.
+    Denied,
 }

@@ -34,7 +34,7 @@ mod run_end;
 mod sent;
 mod user;
 
-pub use call::{CallIntent, CallResult, ResultStatus, SkillActivation};
+pub use call::{CallIntent, CallResult, ResultStatus, ShownEnd, SkillActivation};
 pub use compaction::{Compaction, CompactionCause, DroppedCounts};
 pub use hook::{HookOutcome, HookRun};
 pub use nested::{MAX_NESTED_DEPTH, NestedCall, NestedId};

@@ -42,6 +42,8 @@ pub enum NoticeKind {
     Tasks,
     /// The answer was cut off by a limit, and the model is to go on.
     Continuation,
+    /// The answer before it was cut off, because the run was stopped or the connection was lost.
+    CutOff,
 }
 
 impl Notice {

@@ -9,7 +9,7 @@ use crate::session_change::ChangeAuthor;
 use crate::{
     Ask, CallIntent, CallResult, CallState, Decision, DecisionKind, Entry, FoldError, HookRun,
     Message, ModelReply, NestedId, Notice, NoticeKind, Run, RunCause, RunEnd, RunId, SessionChange,
-    SessionStart, SkillActivation, Steer, StepCalls, TaintOrigin, ToolCall, UserInput,
+    SessionStart, SkillActivation, Steer, StepCalls, StopReason, TaintOrigin, ToolCall, UserInput,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -110,7 +110,9 @@ impl SessionState {
         let calls: Vec<ToolCall> = message.calls().cloned().collect();
         let first = run.has_spent_nothing();
         run.steps += 1;
-        run.answered = calls.is_empty().then(|| reply.stop.clone());
+        // What was cut off is no answer: a run that goes on asks again.
+        let is_answer = calls.is_empty() && reply.stop != StopReason::CutOff;
+        run.answered = is_answer.then(|| reply.stop.clone());
         run.usage += reply.usage;
         run.cost = if first {
             reply.cost
@@ -229,7 +231,7 @@ impl SessionState {
             NoticeKind::Reminder => self.reminder_due = false,
             // The end of a task may need an answer.
             NoticeKind::Tasks => run.answered = None,
-            NoticeKind::Context | NoticeKind::Continuation => {}
+            NoticeKind::Context | NoticeKind::Continuation | NoticeKind::CutOff => {}
         }
         if notice.untrusted {
             self.taint(seq, &notice.taint);

@@ -44,6 +44,7 @@ impl Talk {
             id: String::new(),
             name: "ls".into(),
             status: ResultStatus::Ok,
+            exit_code: None,
             content,
             seq: 0,
         };

@@ -43,7 +43,8 @@ fn redact_reply(reply: Reply, redactor: &Redactor) -> Reply {
         | StopReason::MaxTokens
         | StopReason::StopSequence
         | StopReason::Refusal
-        | StopReason::ContentFilter) => known,
+        | StopReason::ContentFilter
+        | StopReason::CutOff) => known,
     };
     let blocks = reply.content.into_iter();
     Reply {

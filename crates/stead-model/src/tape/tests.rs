@@ -141,6 +141,7 @@ async fn ids_that_a_session_made_up_do_not_matter() {
             id: id.into(),
             name: "ls".into(),
             status: ResultStatus::Ok,
+            exit_code: None,
             content,
             seq: 0,
         };

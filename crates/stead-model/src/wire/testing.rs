@@ -92,6 +92,7 @@ pub(crate) fn result(id: &str, status: ResultStatus, content: Vec<Block>) -> Too
         id: id.into(),
         name: "ls".into(),
         status,
+        exit_code: None,
         content,
         seq: 0,
     }

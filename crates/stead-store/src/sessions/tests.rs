@@ -66,6 +66,7 @@ fn story(path: &str) -> Vec<Entry> {
             run: run(),
             id: "c1".into(),
             status: ResultStatus::Ok,
+            exit_code: None,
             content: vec![Block::text("done")],
             seen: [(path.to_owned(), "v1".to_owned())].into(),
             activates: None,

@@ -133,7 +133,10 @@ impl TypedTool for Execute {
         );
         match ended {
             ExecOutcome::Exited(_) | ExecOutcome::Signalled(_) | ExecOutcome::OutputFull => {
-                Ok(Output::text(text))
+                Ok(Output {
+                    exit_code: result::exit_code(ended),
+                    ..Output::text(text)
+                })
             }
             ExecOutcome::TimedOut | ExecOutcome::Cancelled => Err(ToolError::RespondToModel(text)),
         }

@@ -21,6 +21,18 @@ const SIGNALS: [(i32, &str); 14] = [
     (25, "XFSZ"),
 ];
 
+/// What a shell adds to the number of the signal that ended a command, to make an exit code.
+const SIGNAL_BASE: i32 = 128;
+
+/// Returns the exit code of a command that ended, as a shell would give it.
+pub(super) fn exit_code(ended: ExecOutcome) -> Option<i32> {
+    match ended {
+        ExecOutcome::Exited(code) => Some(code),
+        ExecOutcome::Signalled(signal) => Some(SIGNAL_BASE + signal),
+        ExecOutcome::TimedOut | ExecOutcome::Cancelled | ExecOutcome::OutputFull => None,
+    }
+}
+
 /// Formats the end of a command and its output. The command ran for `seconds`, of at most
 /// `most_seconds`.
 pub(super) fn render_result(

@@ -144,6 +144,10 @@ impl stead_sandbox::OutputSink for Spill {
     fn write<'a>(&'a mut self, piece: &'a [u8]) -> BoxFuture<'a, SinkState> {
         Box::pin(Spill::write(self, piece))
     }
+
+    fn pause(&mut self) {
+        self.tell_rest();
+    }
 }
 
 impl Spill {
@@ -160,14 +164,19 @@ impl Spill {
         }
     }
 
+    /// Tells the listener what was held back.
+    pub(crate) fn tell_rest(&mut self) {
+        if let Some(made) = &self.shared {
+            self.deltas.flush(&*made.site.listener);
+        }
+    }
+
     /// Returns all that was written if it fits into memory, and otherwise its two ends and where the
     /// file is.
     pub async fn finish(mut self) -> Output {
         let rest = self.redactor.finish();
         self.append(&rest).await;
-        if let Some(made) = &self.shared {
-            self.deltas.flush(&*made.site.listener);
-        }
+        self.tell_rest();
         Output::text(
             match std::mem::replace(&mut self.target, SpillTarget::Memory) {
                 SpillTarget::Memory => String::from_utf8_lossy(&self.head).into_owned(),

@@ -16,7 +16,7 @@ use super::approvals::args::ApprovalsArgs;
 use super::choose_session::SessionFlags;
 use super::memory::args::MemoryArgs;
 use super::trust::UntrustedFolder;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use stead::core::{PermissionMode, SessionChange, SetEntry, SpendAmount, Usd};
@@ -24,15 +24,17 @@ use stead::workspace::Layout;
 
 /// A folder of plain files becomes an agent.
 #[derive(Debug, Parser)]
-#[command(name = "stead", version, about, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "stead", version, about, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) common: GlobalArgs,
     #[command(subcommand)]
-    pub(crate) command: CliCommand,
+    pub(crate) command: Option<CliCommand>,
 }
 
 const EXAMPLES: &str = "\
+Without a command, `stead` on a terminal opens a chat.
+
 Examples:
   stead demo                                   watch an agent work; needs no key and no network
   stead init my-agent                          make a workspace
@@ -360,8 +362,20 @@ Exit codes: 0 when left at an idle prompt, 130 when left during a run or by a si
 pub(crate) struct ChatArgs {
     #[command(flatten)]
     pub(crate) session: SessionFlags,
+    /// Choose the session from a list
+    #[arg(long, conflicts_with_all = ["session", "newest"])]
+    pub(crate) pick: bool,
     #[command(flatten)]
     pub(crate) turn: RunFlags,
+}
+
+impl ChatArgs {
+    /// Returns the arguments of a chat that was given none.
+    pub(crate) fn try_parse_from_nothing() -> Result<Self, clap::Error> {
+        let command = Self::augment_args(clap::Command::new("chat").no_binary_name(true));
+        let none: [&str; 0] = [];
+        Self::from_arg_matches(&command.try_get_matches_from(none)?)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -379,7 +393,8 @@ pub(crate) struct DemoArgs {
   stead tool                       list the tools
   stead tool ls
   stead tool read_file '{\"file_path\": \"AGENTS.md\", \"limit\": 5}'
-  stead tool delete_file '{\"file_path\": \"agent.yaml\"}' --explain")]
+  stead tool delete_file '{\"file_path\": \"agent.yaml\"}' --explain
+  stead tool execute '{\"command\": \"cargo test\"}'     ends with the exit code of the command")]
 pub(crate) struct ToolArgs {
     /// The tool; without it the tools are listed
     pub(crate) name: Option<String>,

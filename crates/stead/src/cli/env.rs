@@ -61,6 +61,17 @@ impl ProcessEnv {
             .map(|cache| cache.join("stead"))
     }
 
+    /// Returns the folder of Stead for what lasts and is no configuration.
+    pub(crate) fn state(&self) -> Option<PathBuf> {
+        let named = self
+            .get("XDG_STATE_HOME")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute());
+        named
+            .or_else(|| self.home().map(|home| home.join(".local/state")))
+            .map(|state| state.join("stead"))
+    }
+
     /// Returns the configuration folder of Stead.
     pub(crate) fn config(&self) -> Option<PathBuf> {
         let named = self

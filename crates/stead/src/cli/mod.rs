@@ -5,6 +5,8 @@
 mod approvals;
 mod args;
 mod auth;
+mod call_arguments;
+mod changes;
 mod chat;
 mod check;
 mod choose_session;
@@ -12,10 +14,12 @@ mod demo;
 mod env;
 mod error;
 mod explain;
+mod external_editor;
 mod followed_run;
 mod gc;
 mod init;
 mod list;
+mod live_output;
 mod locate;
 mod logging;
 mod memory;
@@ -43,7 +47,7 @@ mod undo;
 mod usage;
 mod workspace;
 
-use args::{Cli, CliCommand};
+use args::{ChatArgs, Cli, CliCommand, GlobalArgs};
 use clap::{CommandFactory, Parser};
 use env::ProcessEnv;
 use error::CliError;
@@ -68,16 +72,16 @@ fn hide_process() {
 pub(crate) fn main() -> ExitCode {
     hide_process();
     let env = ProcessEnv::from_process();
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let (common, command) = match parse(&env) {
+        Ok(parsed) => parsed,
         Err(error) => return print_parse_error(&error),
     };
-    let destination = if matches!(cli.command, CliCommand::Chat(_)) {
+    let destination = if matches!(command, CliCommand::Chat(_)) {
         LogDestination::File
     } else {
         LogDestination::Stderr
     };
-    if let Err(error) = logging::start(cli.common.verbose, &env, destination) {
+    if let Err(error) = logging::start(common.verbose, &env, destination) {
         return print_error(&error, &env);
     }
     // One conversation runs fastest on one thread: nothing is handed over and back.
@@ -91,7 +95,7 @@ pub(crate) fn main() -> ExitCode {
                 let _context = runtime.enter();
                 signals::survive_file_size_limit();
             }
-            let outcome = runtime.block_on(dispatch(cli, &env));
+            let outcome = runtime.block_on(dispatch(common, command, &env));
             // Nothing waits for blocking work that is still running.
             runtime.shutdown_background();
             outcome
@@ -101,6 +105,22 @@ pub(crate) fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) => print_error(&error, &env),
+    }
+}
+
+/// Parses the command line. Without a command a terminal gets a chat, and anything else the help.
+fn parse(env: &ProcessEnv) -> Result<(GlobalArgs, CliCommand), clap::Error> {
+    let Cli { common, command } = Cli::try_parse()?;
+    match command {
+        Some(command) => Ok((common, command)),
+        None if env.stdin_is_terminal && env.stdout_is_terminal => Ok((
+            common,
+            CliCommand::Chat(ChatArgs::try_parse_from_nothing()?),
+        )),
+        None => Err(Cli::command().error(
+            clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+            Cli::command().render_help(),
+        )),
     }
 }
 
@@ -155,11 +175,14 @@ fn untrusted_folder(command: &CliCommand) -> UntrustedFolder {
     }
 }
 
-async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {
-    let mut common = cli.common;
-    common.untrusted = untrusted_folder(&cli.command);
+async fn dispatch(
+    mut common: GlobalArgs,
+    command: CliCommand,
+    env: &ProcessEnv,
+) -> Result<ExitCode, CliError> {
+    common.untrusted = untrusted_folder(&command);
     // These commands use no workspace, so the flag for one is refused rather than ignored.
-    let uses_no_workspace = match &cli.command {
+    let uses_no_workspace = match &command {
         CliCommand::Demo(_)
         | CliCommand::List(_)
         | CliCommand::Schema(_)
@@ -173,24 +196,24 @@ async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {
             "-C has no meaning for this command (`demo` takes --dir, `list` a folder)",
         ));
     }
-    if (uses_no_workspace || matches!(cli.command, CliCommand::Init(_))) && common.user.is_some() {
+    if (uses_no_workspace || matches!(command, CliCommand::Init(_))) && common.user.is_some() {
         return Err(CliError::usage("-u has no meaning for this command"));
     }
     let given = !common.context_files.is_empty() || !common.skills.is_empty();
-    let opens_no_workspace = uses_no_workspace || matches!(cli.command, CliCommand::Init(_));
+    let opens_no_workspace = uses_no_workspace || matches!(command, CliCommand::Init(_));
     if opens_no_workspace && given || uses_no_workspace && common.layout.is_some() {
         return Err(CliError::usage(
             "--layout, --context-file and --skills have no meaning for this command",
         ));
     }
-    let is_trust = matches!(cli.command, CliCommand::Trust(_));
+    let is_trust = matches!(command, CliCommand::Trust(_));
     if (opens_no_workspace || is_trust) && common.trust {
         return Err(CliError::usage(
             "--trust has no meaning for this command (`stead trust add` trusts a folder)",
         ));
     }
     let personal;
-    let env = match &cli.command {
+    let env = match &command {
         // These work even if the person's own settings are wrong.
         CliCommand::Demo(_)
         | CliCommand::Schema(_)
@@ -202,7 +225,7 @@ async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {
             &personal
         }
     };
-    match cli.command {
+    match command {
         CliCommand::Init(args) => init::init(&common, env, &args).await,
         CliCommand::Run(args) => run::run(&common, env, args).await,
         CliCommand::Chat(args) => {

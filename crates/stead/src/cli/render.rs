@@ -5,8 +5,10 @@
 use super::approvals::{colour_diff, waiting_summary};
 use super::args::GlobalArgs;
 use super::args::OutputFormat;
+use super::changes::{ChangeKind, ChangeRow, change_rows};
 use super::env::ProcessEnv;
 use super::error::CliError;
+use super::live_output::LiveOutput;
 use super::print::{clear_status_line, err, errln, outln, to_json, try_out};
 use super::run::closing_note;
 use super::style::Style;
@@ -14,11 +16,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use stead::agent::{Listener, OpenQuestion};
 use stead::core::counted;
 use stead::core::{
-    DroppedCounts, Event, EventKind, Message, NestedId, NoticeLevel, PlanStage, ResultStatus,
-    RunReport, StopReason, Todo, TodoStatus, Usage, Usd,
+    DroppedCounts, Event, EventKind, Message, NestedId, NoticeLevel, PlanStage, RunReport,
+    ShownEnd, StopReason, Todo, TodoStatus, Usage, Usd,
 };
 use stead::tools::builtin_tool;
 use tokio_util::sync::CancellationToken;
+
+/// The most rows of a change of files that are shown.
+const MAX_CHANGE_ROWS: usize = 30;
 
 /// Prints a run while it is active.
 pub(crate) struct Renderer {
@@ -41,7 +46,9 @@ struct RenderState {
     status_shown: bool,
     /// The text of this step, where it is not shown as it arrives.
     answer_text: String,
-    tools: std::collections::BTreeMap<String, String>,
+    /// The lines of running calls, by source and id.
+    tools: std::collections::BTreeMap<(String, String), String>,
+    output: LiveOutput,
 }
 
 impl Renderer {
@@ -106,18 +113,32 @@ impl Renderer {
         }
     }
 
-    /// Shows the events of subagents, a line each.
+    /// Shows the events of subagents, a line each, and their changes of files.
     fn show_child(&self, who: &str, kind: &EventKind) {
         let line = match kind {
             EventKind::RunStarted { .. } => "began".to_owned(),
+            EventKind::ToolStarted { id, name, args, .. } => {
+                self.remember_call(who, id, call_line(name, args));
+                return;
+            }
             EventKind::ToolEnded {
+                id,
                 name,
                 status,
+                exit_code,
                 preview,
+                diff,
                 ms,
                 ..
             } => {
-                format!("{name} {}", outcome_line(*status, preview, *ms))
+                let call = self.forget_call(who, id).unwrap_or_else(|| name.clone());
+                let end = status.shown(*exit_code);
+                let mark = end_mark(end, self.style);
+                let ended = outcome_line(end, preview, *ms);
+                let who = self.style.dim(&format!("[{who}]"));
+                self.note(&format!("{who} {mark} {call} {}", self.style.dim(&ended)));
+                self.show_change(diff.as_deref());
+                return;
             }
             EventKind::Ask {
                 name, args, rule, ..
@@ -159,22 +180,29 @@ impl Renderer {
             EventKind::ToolStarted { id, name, args, .. } => {
                 let line = call_line(name, args);
                 self.status(&format!("{line} …"));
-                self.lock().tools.insert(id.clone(), line);
+                self.remember_call("", id, line);
             }
+            EventKind::ToolOutputDelta { id, text } if self.progress => self.show_output(id, text),
             EventKind::ToolEnded {
                 id,
                 name,
                 status,
+                exit_code,
                 preview,
+                diff,
                 ms,
                 ..
             } => {
-                let line = self.lock().tools.remove(id).unwrap_or_else(|| name.clone());
+                let line = self.forget_call("", id).unwrap_or_else(|| name.clone());
+                let rest = self.lock().output.finish(id);
                 self.end_line();
-                let ended = outcome_line(*status, preview, *ms);
+                rest.iter().for_each(|line| self.output_line(line));
+                let end = status.shown(*exit_code);
+                let ended = outcome_line(end, preview, *ms);
                 let indent = nested_indent(id);
-                let mark = self.mark(*status);
+                let mark = end_mark(end, self.style);
                 errln!("{indent}{mark} {line} {}", self.style.dim(&ended));
+                self.show_change(diff.as_deref());
             }
             EventKind::ModelRetry {
                 attempt,
@@ -253,14 +281,50 @@ impl Renderer {
         }
     }
 
-    fn mark(&self, status: ResultStatus) -> String {
-        match status {
-            ResultStatus::Ok => self.style.good("✓"),
-            ResultStatus::Denied => self.style.warn("⊘"),
-            ResultStatus::Error
-            | ResultStatus::Cancelled
-            | ResultStatus::Interrupted
-            | ResultStatus::Skipped => self.style.bad("✗"),
+    fn remember_call(&self, who: &str, id: &str, line: String) {
+        let key = (who.to_owned(), id.to_owned());
+        self.lock().tools.insert(key, line);
+    }
+
+    fn forget_call(&self, who: &str, id: &str) -> Option<String> {
+        self.lock().tools.remove(&(who.to_owned(), id.to_owned()))
+    }
+
+    /// Shows a piece of the output of a running command.
+    fn show_output(&self, id: &str, text: &str) {
+        let shown = self.lock().output.push(id, text);
+        if !shown.lines.is_empty() {
+            self.end_line();
+            shown.lines.iter().for_each(|line| self.output_line(line));
+        }
+        if let Some((number, line)) = shown.newest {
+            self.status(&format!("  │ {number}: {line}"));
+        }
+    }
+
+    fn output_line(&self, line: &str) {
+        errln!("{}", self.style.dim(&format!("  │ {line}")));
+    }
+
+    /// Shows the change of files that a call made, folded if it is long.
+    fn show_change(&self, diff: Option<&str>) {
+        let rows: Vec<ChangeRow<'_>> = diff.map(change_rows).into_iter().flatten().collect();
+        for row in rows.iter().take(MAX_CHANGE_ROWS) {
+            let text = match row.kind {
+                ChangeKind::Added => self.style.good(row.text),
+                ChangeKind::Removed => self.style.bad(row.text),
+                ChangeKind::Place => self.style.accent(row.text),
+                ChangeKind::Unchanged => self.style.dim(row.text),
+            };
+            errln!("  {} {text}", self.style.dim("│"));
+        }
+        if let Some(more) = rows
+            .len()
+            .checked_sub(MAX_CHANGE_ROWS)
+            .filter(|more| *more > 0)
+        {
+            let more = format!("  │ … {}", counted(more, "more line"));
+            errln!("{}", self.style.dim(&more));
         }
     }
 
@@ -390,15 +454,36 @@ pub(crate) fn plan_line(stage: Option<&PlanStage>) -> String {
     }
 }
 
+/// Returns the sign of the end of a call.
+pub(crate) fn end_sign(end: ShownEnd) -> &'static str {
+    match end {
+        ShownEnd::Succeeded => "✓",
+        ShownEnd::Denied => "⊘",
+        ShownEnd::CommandFailed(_) | ShownEnd::Failed => "✗",
+    }
+}
+
+/// Returns the sign of the end of a call in its colour.
+pub(crate) fn end_mark(end: ShownEnd, style: Style) -> String {
+    let sign = end_sign(end);
+    match end {
+        ShownEnd::Succeeded => style.good(sign),
+        ShownEnd::Denied => style.warn(sign),
+        ShownEnd::CommandFailed(_) | ShownEnd::Failed => style.bad(sign),
+    }
+}
+
 /// Returns the outcome of a call on one line.
-pub(crate) fn outcome_line(status: ResultStatus, preview: &str, ms: u64) -> String {
+pub(crate) fn outcome_line(end: ShownEnd, preview: &str, ms: u64) -> String {
     let time = if ms >= 1000 {
         format!("{:.1} s", ms as f64 / 1000.0)
     } else {
         format!("{ms} ms")
     };
-    if !status.is_error() {
-        return time;
+    match end {
+        ShownEnd::Succeeded => return time,
+        ShownEnd::CommandFailed(code) => return format!("exit code {code} ({time})"),
+        ShownEnd::Failed | ShownEnd::Denied => {}
     }
     let first: String = preview
         .lines()

@@ -250,3 +250,20 @@ impl From<SourceError> for CliError {
         }
     }
 }
+
+/// Returns the skills of the workspace, a line each.
+pub(crate) async fn skill_lines(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+) -> Result<Vec<String>, CliError> {
+    let places = SkillContext::open(common, env).await?;
+    let catalogue = places.library().catalogue(&places.layers().await?).await;
+    let mut lines: Vec<String> = catalogue
+        .skills()
+        .map(|skill| format!("{}  {}", skill.name(), skill.header.description))
+        .collect();
+    if lines.is_empty() {
+        lines.push("there are no skills; `stead skills add` installs some".to_owned());
+    }
+    Ok(lines)
+}

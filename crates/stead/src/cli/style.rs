@@ -14,6 +14,11 @@ pub(crate) struct Style {
 }
 
 impl Style {
+    /// A style without colours.
+    pub(crate) fn plain() -> Self {
+        Self { colour: false }
+    }
+
     pub(crate) fn stdout(env: &ProcessEnv) -> Self {
         Self {
             colour: env.stdout_is_terminal && env.get("NO_COLOR").is_none(),

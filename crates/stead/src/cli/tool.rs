@@ -15,7 +15,9 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, ApprovalPolicy, Approver, SessionlessResult};
-use stead::core::{ApprovalAnswer, ApprovalQuestion, Block, NoticeLevel, Presence, VerdictKind};
+use stead::core::{
+    ApprovalAnswer, ApprovalQuestion, Block, NoticeLevel, Presence, ShownEnd, VerdictKind,
+};
 use stead::workspace::{Handler, HookEvent, ModelUse};
 
 pub(crate) async fn tool(
@@ -86,7 +88,17 @@ pub(crate) async fn tool(
             errln!("`--approve all` approves the call");
         }
     }
-    Ok(ExitCode::from(u8::from(called.status.is_error())))
+    Ok(exit_code(&called))
+}
+
+/// Returns the exit code of a call: that of the command, if it ran one.
+fn exit_code(called: &SessionlessResult) -> ExitCode {
+    match called.status.shown(called.exit_code) {
+        ShownEnd::Succeeded => ExitCode::SUCCESS,
+        // A process has no larger exit code.
+        ShownEnd::CommandFailed(code) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
+        ShownEnd::Failed | ShownEnd::Denied => ExitCode::FAILURE,
+    }
 }
 
 /// Returns how the questions of a call are answered: a person is asked only on a terminal.
@@ -139,6 +151,9 @@ fn hooks_use_model(agent: &Agent) -> bool {
 
 fn print_json(called: &SessionlessResult) {
     let mut line = json!({"status": called.status, "content": called.content});
+    if let Some(code) = called.exit_code {
+        line["exit_code"] = code.into();
+    }
     if !called.notices.is_empty() {
         let told = called
             .notices

@@ -4,14 +4,14 @@
 
 use super::error::CliError;
 use super::nested_lines::{NestedLines, entry_call};
-use super::render::{call_line, nested_indent, tokens_line};
+use super::render::{call_line, end_mark, nested_indent, tokens_line};
 use super::style::Style;
 use std::fmt::Write;
 use stead::core::counted;
 use stead::core::{
     Block, Compaction, DecisionKind, DeliveryOutcome, Entry, HookRun, JournalLine, Message,
-    NestedCall, NextAction, PermissionCeiling, PlanStage, ResultStatus, RunCause, RunLimits,
-    RunOutcome, SentMessage, SessionChange, SessionState, ToolResult, fenced,
+    NestedCall, NextAction, PermissionCeiling, PlanStage, RunCause, RunLimits, RunOutcome,
+    SentMessage, SessionChange, SessionState, ToolResult, fenced,
 };
 
 /// How much of a journal is shown.
@@ -424,11 +424,7 @@ fn result_lines(result: &ToolResult, style: Style) -> String {
     } else {
         String::new()
     };
-    let mark = if result.status == ResultStatus::Ok {
-        style.good("✓")
-    } else {
-        style.bad("✗")
-    };
+    let mark = end_mark(result.status.shown(result.exit_code), style);
     format!(
         "{mark} {}\n",
         style.dim(&format!("{}{more}", shown.join("\n  ")))

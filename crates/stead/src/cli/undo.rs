@@ -155,6 +155,47 @@ async fn no_run_to_undo(
     })
 }
 
+/// Returns what undoing `runs` would do, as lines of text and diffs without colours.
+pub(crate) async fn preview_undo(
+    undo: &UndoHistory,
+    runs: &[RunId],
+) -> Result<Vec<String>, CliError> {
+    let plan = undo.plan(runs).await?;
+    let wanted = UndoRequest {
+        run: None,
+        session: None,
+        apply: ApplyMode::DryRun,
+        json: false,
+    };
+    let mut lines = describe_plan(undo, &plan, Style::plain(), &wanted).await?;
+    let obstacles = plan.obstacles.iter();
+    lines.extend(obstacles.map(|obstacle| format!("not possible: {obstacle}")));
+    Ok(lines)
+}
+
+/// Returns the changes that a plan would take back, as diffs from what was to what is.
+pub(crate) async fn changes(undo: &UndoHistory, plan: &UndoPlan) -> Result<Vec<String>, CliError> {
+    let mut lines = Vec::new();
+    for step in &plan.steps {
+        let path = &step.path;
+        let before = match &step.action {
+            UndoAction::Restore { hash, .. } => undo.saved_content(hash).await?.unwrap_or_default(),
+            UndoAction::Remove => bytes::Bytes::new(),
+            UndoAction::MoveBack { from } => {
+                lines.push(format!("moved {path} to {from}"));
+                continue;
+            }
+            UndoAction::MakeDirectory { .. } | UndoAction::RemoveDirectory => continue,
+        };
+        let after = undo.current_content(path).await?.unwrap_or_default();
+        lines.push(path.to_string());
+        lines.extend(diff_lines(&before, &after, Style::plain()));
+    }
+    let obstacles = plan.obstacles.iter();
+    lines.extend(obstacles.map(|obstacle| format!("changed since: {obstacle}")));
+    Ok(lines)
+}
+
 /// Returns the plan as lines of text and diffs.
 async fn describe_plan(
     undo: &UndoHistory,

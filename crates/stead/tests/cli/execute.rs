@@ -97,7 +97,7 @@ fn one_command_can_be_called_and_explained_and_switched_off() {
             "all",
             "{\"command\": \"touch ran; exit 9\"}",
         ])
-        .exits(0);
+        .exits(9);
     assert_eq!(ran.out, "[exit code 9; no output]\n");
     assert!(folder.has("ran"));
     folder.put("agent.yaml", "disable: [shell]\n");
@@ -223,4 +223,53 @@ fn one_tool_that_is_called_goes_past_no_hook() {
         "{done}"
     );
     assert!(folder.has("a.txt"));
+}
+
+#[test]
+fn a_failed_command_is_marked_in_text_events_sessions_and_exit_codes() {
+    let folder = Folder::new();
+    let model = runs(&folder, "echo bad; exit 3");
+    let run = |args: &[&str]| {
+        let flags = ["run", "-m", &model, "--approve", "all", "go"];
+        folder.run(&[&flags, args].concat()).exits(0)
+    };
+    let events = run(&["-s", "sess", "--output", "events"]);
+    let ended: Vec<serde_json::Value> = events
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|event: &serde_json::Value| event["type"] == "tool_ended")
+        .collect();
+    assert_eq!(
+        (&ended[0]["status"], &ended[0]["exit_code"]),
+        (&"ok".into(), &3.into())
+    );
+    let text = run(&["-s", "text"]);
+    assert!(
+        text.err
+            .contains("✗ execute echo bad; exit 3 exit code 3 ("),
+        "{}",
+        text.err
+    );
+    let shown = folder.run(&["sessions", "show", "sess"]).exits(0).out;
+    assert!(shown.contains("✗ [exit code 3]"), "{shown}");
+
+    let calls = [
+        ("exit 0", 0),
+        ("exit 3", 3),
+        ("exit 255", 255),
+        ("kill -9 $$", 137),
+    ];
+    for (command, code) in calls {
+        let args = serde_json::json!({ "command": command }).to_string();
+        folder
+            .run(&["tool", "execute", &args, "--approve", "all"])
+            .exits(code);
+    }
+    let args = serde_json::json!({ "command": "exit 3" }).to_string();
+    let json = folder
+        .run(&["tool", "execute", &args, "--approve", "all", "--json"])
+        .exits(3);
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(json["exit_code"], 3);
 }

@@ -100,6 +100,8 @@ fn run_prints_the_answer_and_what_was_done() {
     --- stderr
     new session shopping
     ✓ write_file list.txt [N] ms
+      │ @@ -0,0 +1 @@
+      │ +milk
     ");
     assert_snapshot!(screen(&folder, &["sessions", "list"]), @r"
     exit code 0
@@ -212,6 +214,8 @@ fn a_parked_run_says_how_to_answer() {
     --- stderr
     c1: approve by ann
     ✓ write_file list.txt [N] ms
+      │ @@ -0,0 +1 @@
+      │ +milk
     ");
 }
 
@@ -443,7 +447,7 @@ fn help_lists_the_commands() {
     assert_snapshot!(shown.out, @r#"
     One binary: a folder of plain files becomes an agent
 
-    Usage: stead [OPTIONS] <COMMAND>
+    Usage: stead [OPTIONS] [COMMAND]
 
     Commands:
       init         Make a workspace
@@ -473,7 +477,7 @@ fn help_lists_the_commands() {
       -C, --workspace <DIR>      The workspace [default: $STEAD_WORKSPACE or $AGENTSCOPE_WORKSPACE, or
                                  the nearest one from the current folder upward]
       -u, --user <NAME>          The user whose sessions and files are used [default: the workspace's
-                                 own]
+                                 default user]
           --layout <LAYOUT>      The layout of the workspace [default: detected]
           --context-file <FILE>  Include this whole file in the prompt, as a context file; may be
                                  repeated
@@ -483,6 +487,8 @@ fn help_lists_the_commands() {
                                  and `chat` logs to a file
       -h, --help                 Print help
       -V, --version              Print version
+
+    Without a command, `stead` on a terminal opens a chat.
 
     Examples:
       stead demo                                   watch an agent work; needs no key and no network

@@ -80,6 +80,7 @@ async fn media_come_back_and_whatever_cannot_says_so() {
                     id,
                     name,
                     status,
+                    exit_code: None,
                     content: vec![block.clone()],
                     seq: 0,
                 }],

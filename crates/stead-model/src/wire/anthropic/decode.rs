@@ -47,9 +47,14 @@ impl Decoder for AnthropicDecoder {
         }
         let event: AnthropicEvent = serde_json::from_str(data).map_err(protocol_error)?;
         match event.kind.as_str() {
-            "message_start" => self
-                .usage
-                .update(event.message.and_then(|message| message.usage)),
+            "message_start" => {
+                self.usage
+                    .update(event.message.and_then(|message| message.usage));
+                let usage = self.usage.total();
+                if usage != Usage::default() {
+                    out.push(Delta::Usage(usage));
+                }
+            }
             "content_block_start" => {
                 let index = event.index.unwrap_or_default();
                 let block = event.content_block.unwrap_or_default();

@@ -83,7 +83,10 @@ impl CompleteReply<'_> {
 
     fn chat_stop(&self) -> &str {
         match &self.stop {
-            StopReason::EndTurn | StopReason::StopSequence | StopReason::Refusal => "stop",
+            StopReason::EndTurn
+            | StopReason::CutOff
+            | StopReason::StopSequence
+            | StopReason::Refusal => "stop",
             StopReason::ToolUse => "tool_calls",
             StopReason::MaxTokens => "length",
             StopReason::ContentFilter => "content_filter",

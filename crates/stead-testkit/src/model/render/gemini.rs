@@ -24,7 +24,10 @@ impl CompleteReply<'_> {
 
     pub(super) fn gemini_stop(&self) -> &str {
         match &self.stop {
-            StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence => "STOP",
+            StopReason::EndTurn
+            | StopReason::CutOff
+            | StopReason::ToolUse
+            | StopReason::StopSequence => "STOP",
             StopReason::MaxTokens => "MAX_TOKENS",
             StopReason::Refusal | StopReason::ContentFilter => "SAFETY",
             StopReason::Other(reason) => reason,

@@ -90,7 +90,7 @@ impl CompleteReply<'_> {
 
     fn messages_stop(&self) -> &str {
         match &self.stop {
-            StopReason::EndTurn => "end_turn",
+            StopReason::EndTurn | StopReason::CutOff => "end_turn",
             StopReason::ToolUse => "tool_use",
             StopReason::MaxTokens => "max_tokens",
             StopReason::StopSequence => "stop_sequence",

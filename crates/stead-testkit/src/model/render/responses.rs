@@ -15,6 +15,7 @@ impl CompleteReply<'_> {
             StopReason::EndTurn
             | StopReason::ToolUse
             | StopReason::StopSequence
+            | StopReason::CutOff
             | StopReason::Refusal => "completed",
             StopReason::MaxTokens | StopReason::ContentFilter | StopReason::Other(_) => {
                 "incomplete"
@@ -30,6 +31,7 @@ impl CompleteReply<'_> {
             StopReason::EndTurn
             | StopReason::ToolUse
             | StopReason::StopSequence
+            | StopReason::CutOff
             | StopReason::Refusal => None,
         };
         let details = (status == "incomplete").then(|| json!({"reason": reason}));

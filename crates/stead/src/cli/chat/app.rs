@@ -4,14 +4,17 @@
 //! Effects: the clock, randomness, the terminal, the store (writes), the journal (appends), tools,
 //! the model.
 
+mod look;
+mod person_commands;
 mod runs;
 mod sessions;
 mod settings;
 mod signals;
 
 use super::complete;
+use super::input_history::InputHistory;
 use super::state::{Chat, ChatCommand, ChatPhase};
-use super::terminal::{Screen, read_keys};
+use super::terminal::{KeyReader, Screen};
 use super::transcript::Tone;
 use super::view::{ChatView, Colours};
 use crate::cli::approvals::answerer;
@@ -27,6 +30,7 @@ use crate::cli::run_client::AGENT;
 use crate::cli::sessions_elsewhere::look_for_hidden_sessions;
 use crate::cli::trust::UntrustedFolder;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use person_commands::EndedCommand;
 use runs::{SendPurpose, SentCommand};
 use sessions::{load_session, session_info};
 use signals::{ChatSignal, ChatSignals};
@@ -35,20 +39,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead::agent::{Agent, BackgroundTaskPolicy, MemoryWorker, Session};
 use stead::core::{
-    Command, Cursor, EventId, InputId, Owner, Pinned, Presence, RunId, SessionId, SetEntry,
-    SpendAmount,
+    Block, Command, Cursor, EventId, InputId, Owner, Pinned, Presence, Redactor, RunId, SessionId,
+    SetEntry, SpendAmount,
 };
 use stead::host::{Host, QueuePolicy, SessionHandle, SessionOptions, SessionSubscription};
 use stead::vfs::Unlisted;
 use stead::workspace::ModelUse;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 /// The time that a run has to end after the person has left.
 const EXIT_GRACE: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(100);
 /// The exit code of an interface that was left during a run, or by a signal.
 const EXIT_CODE_INTERRUPTED: u8 = 130;
-const SESSIONS_SHOWN: usize = 20;
+const SESSIONS_SHOWN: usize = 200;
 
 /// Whether and how the interface is being left.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +88,18 @@ pub(super) struct App<'a> {
     session_changes: Vec<SetEntry>,
     /// Sessions that were left and are being closed.
     closing: JoinSet<()>,
+    /// Where inputs are kept for later chats.
+    history: InputHistory,
+    /// Whether a failure to write it was told.
+    history_failed: bool,
+    /// The commands of the person that run.
+    own_commands: JoinSet<EndedCommand>,
+    own_command_count: u32,
+    own_command_cancel: CancellationToken,
+    /// The results of commands of the person, for the next input.
+    own_results: Vec<Block>,
+    /// Whether the input is to be opened in the person's editor.
+    wants_editor: bool,
 }
 
 impl<'a> App<'a> {
@@ -116,6 +133,10 @@ impl<'a> App<'a> {
             events,
         } = connect(&agent, &view, &args).await?;
         let queue = session.queue().clone();
+        let secrets = agent.workspace().config().secrets.clone();
+        let journal = agent.sessions().locate(view.id());
+        let folder = journal.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let history = InputHistory::new(env, folder.to_owned(), Redactor::new(secrets));
         let mut app = Self {
             chat: Chat::new(session_info(&agent, &view), queue),
             // Nothing can be asked once the screen is drawn.
@@ -139,9 +160,23 @@ impl<'a> App<'a> {
             memory: None,
             session_changes: Vec::new(),
             closing: JoinSet::new(),
+            history,
+            history_failed: false,
+            own_commands: JoinSet::new(),
+            own_command_count: 0,
+            own_command_cancel: CancellationToken::new(),
+            own_results: Vec::new(),
+            wants_editor: false,
         };
+        for input in app.history.load() {
+            app.chat.editor.push_history(&input);
+        }
         app.start_memory_worker();
         app.show_session().await;
+        app.load_custom_commands().await;
+        if app.args.pick {
+            app.pick_session().await?;
+        }
         if let Some(line) = passed_over(&app.agent) {
             app.chat.note(Tone::Warning, &line);
         }
@@ -173,7 +208,7 @@ impl<'a> App<'a> {
         };
         let mut view = ChatView::new(colours);
         let mut screen = Screen::open()?;
-        let mut keys = read_keys();
+        let mut keys = KeyReader::start();
         let mut ticker = tokio::time::interval(TICK);
         let code = loop {
             let queue = self.chat.queue.clone();
@@ -218,6 +253,11 @@ impl<'a> App<'a> {
                         self.run_commands(commands).await;
                     }
                 }
+                Some(ended) = self.own_commands.join_next(), if !self.own_commands.is_empty() => {
+                    if let Ok(ended) = ended {
+                        self.on_own_command(ended);
+                    }
+                }
                 _ = ticker.tick(), if is_running => self.chat.tick(self.started.elapsed()),
                 signal = signals.next() => match signal {
                     ChatSignal::Interrupt => {
@@ -226,6 +266,11 @@ impl<'a> App<'a> {
                     }
                     ChatSignal::Leave => self.begin_exit(EXIT_CODE_INTERRUPTED),
                 },
+            }
+            if std::mem::take(&mut self.wants_editor)
+                && let Err(error) = self.edit_input(&mut screen, &keys).await
+            {
+                self.chat.note(Tone::Error, error.to_string());
             }
         };
         drop(screen);
@@ -266,6 +311,9 @@ impl<'a> App<'a> {
                 Vec::new()
             }
         };
+        for input in std::mem::take(&mut self.chat.submitted) {
+            self.remember_input(&input);
+        }
         self.run_commands(commands).await;
     }
 
@@ -311,7 +359,7 @@ impl<'a> App<'a> {
                 );
             }
             ChatCommand::Model(Some(name)) => self.change_model(name).await?,
-            ChatCommand::Sessions(None) => self.list_sessions().await?,
+            ChatCommand::Sessions(None) => self.pick_session().await?,
             ChatCommand::Sessions(Some(id)) => {
                 let id = find_session(&self.agent, &id).await?;
                 let mut session = self.agent.session(id);
@@ -332,6 +380,11 @@ impl<'a> App<'a> {
             ChatCommand::Unpin(turn) => self.pin(turn, Pinned::No).await?,
             ChatCommand::Rewind(None) => self.list_turns(),
             ChatCommand::Rewind(Some(turn)) => self.rewind(turn).await?,
+            ChatCommand::Look(what) => self.look(what).await?,
+            ChatCommand::Undo(stage) => self.undo_newest(stage).await?,
+            ChatCommand::OwnCommand(line) => self.run_own_command(line),
+            ChatCommand::StopOwnCommands => self.stop_own_commands(),
+            ChatCommand::EditInput => self.wants_editor = true,
             ChatCommand::Quit => match self.chat.phase {
                 ChatPhase::Idle => self.begin_exit(0),
                 ChatPhase::Running(_) => self.begin_exit(EXIT_CODE_INTERRUPTED),

@@ -2,6 +2,7 @@
 //!
 //! Effects: the clock, workspace files (reads).
 
+use super::custom_commands::CustomCommand;
 use super::slash::SLASH_COMMANDS;
 use std::ops::Range;
 use stead::core::PermissionMode;
@@ -54,11 +55,11 @@ pub(super) struct Completion {
     pub(super) text: String,
     /// The text after it: a space if the word is complete.
     pub(super) suffix: &'static str,
-    pub(super) help: &'static str,
+    pub(super) help: String,
 }
 
 /// Returns the commands that start with `word`.
-pub(super) fn complete_command(word: &str) -> Vec<Completion> {
+pub(super) fn complete_command(word: &str, custom: &[CustomCommand]) -> Vec<Completion> {
     // A command that is typed completely comes before longer ones.
     let (whole, others): (Vec<_>, Vec<_>) = SLASH_COMMANDS
         .iter()
@@ -66,19 +67,34 @@ pub(super) fn complete_command(word: &str) -> Vec<Completion> {
         .partition(|slash| slash.name == word);
     let fitting = whole.into_iter().chain(others);
     let after = |argument: &str| if argument.is_empty() { "" } else { " " };
+    let own = custom
+        .iter()
+        .filter(|command| command.name.starts_with(word));
+    let own = own.map(|command| Completion {
+        text: command.name.clone(),
+        suffix: " ",
+        help: command.description.clone(),
+    });
     fitting
         .map(|s| Completion {
             text: s.name.to_owned(),
             suffix: after(s.argument),
-            help: s.help,
+            help: s.help.to_owned(),
         })
+        .chain(own)
         .collect()
 }
 
 /// Returns the arguments of a command that start with `word`.
-pub(super) fn complete_argument(command: &str, word: &str, agents: &[String]) -> Vec<Completion> {
+pub(super) fn complete_argument(
+    command: &str,
+    word: &str,
+    agents: &[String],
+    sessions: &[String],
+) -> Vec<Completion> {
     let names: Vec<String> = match command {
         "/agent" => agents.to_vec(),
+        "/sessions" => sessions.to_vec(),
         "/mode" => PermissionMode::ALL
             .map(|mode| mode.as_str().to_owned())
             .into(),
@@ -90,7 +106,7 @@ pub(super) fn complete_argument(command: &str, word: &str, agents: &[String]) ->
         .map(|text| Completion {
             text,
             suffix: "",
-            help: "",
+            help: String::new(),
         })
         .collect()
 }
@@ -103,7 +119,7 @@ pub(super) fn path_completions(found: Vec<String>) -> Vec<Completion> {
         .map(|path| Completion {
             suffix: after(&path),
             text: format!("@{path}"),
-            help: "",
+            help: String::new(),
         })
         .collect()
 }
@@ -259,7 +275,7 @@ mod tests {
     fn a_command_is_completed_with_what_it_takes() {
         let agents = ["build".to_owned(), "plan".to_owned()];
         let offered = |command: &str, word: &str| -> Vec<String> {
-            complete_argument(command, word, &agents)
+            complete_argument(command, word, &agents, &["s01a1".to_owned()])
                 .into_iter()
                 .map(|choice| choice.text)
                 .collect()
@@ -267,6 +283,7 @@ mod tests {
         assert_eq!(offered("/queue", "ste"), ["steer", "steer-backlog"]);
         assert_eq!(offered("/agent", ""), ["build", "plan"]);
         assert_eq!(offered("/mode", "ex"), ["explore"]);
+        assert_eq!(offered("/sessions", "s0"), ["s01a1"]);
         assert!(offered("/new", "").is_empty());
     }
 

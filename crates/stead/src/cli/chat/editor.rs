@@ -52,13 +52,32 @@ impl Editor {
         }
     }
 
-    /// Clears the input and returns its text.
-    pub(super) fn take(&mut self) -> String {
-        self.recalled = None;
-        self.cursor = 0;
-        let text = std::mem::take(&mut self.text);
+    /// Returns the newest input in the history that contains `query`, after passing over some.
+    pub(super) fn find_in_history(&self, query: &str, skipped: usize) -> Option<&str> {
+        let matches = self
+            .history
+            .iter()
+            .rev()
+            .filter(|text| text.contains(query));
+        matches.map(String::as_str).nth(skipped)
+    }
+
+    /// Whether an input is in the history.
+    pub(super) fn has_in_history(&self, input: &str) -> bool {
+        self.history.iter().any(|text| text == input)
+    }
+
+    /// Clears the input and returns what it stands for, which becomes part of the history.
+    pub(super) fn take(&mut self, expand: impl FnOnce(&str) -> String) -> String {
+        let text = expand(&self.text);
+        self.clear();
         self.push_history(&text);
         text
+    }
+
+    /// Removes this many bytes before the cursor.
+    pub(super) fn remove_before(&mut self, bytes: usize) {
+        self.replace(self.cursor.saturating_sub(bytes), "");
     }
 
     /// Discards the input.
@@ -154,6 +173,11 @@ impl Editor {
             }
             None => self.set(recalled.draft),
         }
+    }
+
+    /// Shows another text for the entry of the history that is on the screen.
+    pub(super) fn show_instead(&mut self, text: String) {
+        self.set(text);
     }
 
     /// Returns the rows of the text at a width, with the row and the column of the cursor.
@@ -314,7 +338,7 @@ mod tests {
         let mut editor = Editor::default();
         for text in ["one", "two\nlines", "two\nlines"] {
             editor.insert(text);
-            assert_eq!(editor.take(), text);
+            assert_eq!(editor.take(str::to_owned), text);
         }
         editor.insert("draft");
         let mut seen = Vec::new();

@@ -10,8 +10,11 @@
 
 mod app;
 mod complete;
+mod custom_commands;
 mod editor;
+mod input_history;
 mod markdown;
+mod pasted;
 mod slash;
 mod state;
 mod terminal;

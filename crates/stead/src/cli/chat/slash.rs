@@ -2,7 +2,8 @@
 //!
 //! Effects: none.
 
-use super::state::{ChatCommand, PlanModeSwitch};
+use super::custom_commands::CustomCommand;
+use super::state::{ChatCommand, Looked, PlanModeSwitch, UndoStage};
 use crate::cli::args::{mode, raise};
 use stead::tools::closest_name;
 use stead::workspace::QueueMode;
@@ -15,7 +16,7 @@ pub(super) struct SlashCommand {
 }
 
 /// All commands, in the order of `/help`.
-pub(super) const SLASH_COMMANDS: [SlashCommand; 16] = [
+pub(super) const SLASH_COMMANDS: [SlashCommand; 24] = [
     SlashCommand {
         name: "/help",
         argument: "",
@@ -25,6 +26,11 @@ pub(super) const SLASH_COMMANDS: [SlashCommand; 16] = [
         name: "/new",
         argument: "",
         help: "start a new session",
+    },
+    SlashCommand {
+        name: "/clear",
+        argument: "",
+        help: "the same: a new session with an empty context",
     },
     SlashCommand {
         name: "/status",
@@ -39,7 +45,7 @@ pub(super) const SLASH_COMMANDS: [SlashCommand; 16] = [
     SlashCommand {
         name: "/sessions",
         argument: "[ID]",
-        help: "list the sessions, or switch to one",
+        help: "choose a session from a list, or switch to one",
     },
     SlashCommand {
         name: "/rewind",
@@ -92,6 +98,41 @@ pub(super) const SLASH_COMMANDS: [SlashCommand; 16] = [
         help: "unpin the input of turn N",
     },
     SlashCommand {
+        name: "/diff",
+        argument: "",
+        help: "what the runs of this session have changed in files",
+    },
+    SlashCommand {
+        name: "/undo",
+        argument: "[yes]",
+        help: "show what undoing the newest run would do; `/undo yes` does it",
+    },
+    SlashCommand {
+        name: "/usage",
+        argument: "",
+        help: "tokens and money of this session, and of all today",
+    },
+    SlashCommand {
+        name: "/memory",
+        argument: "",
+        help: "what long-term memory has and what waits",
+    },
+    SlashCommand {
+        name: "/skills",
+        argument: "",
+        help: "list the skills",
+    },
+    SlashCommand {
+        name: "/approvals",
+        argument: "",
+        help: "list the questions that wait, in all sessions",
+    },
+    SlashCommand {
+        name: "/mcp",
+        argument: "",
+        help: "list the tool servers that the workspace names",
+    },
+    SlashCommand {
         name: "/quit",
         argument: "",
         help: "leave",
@@ -116,10 +157,15 @@ pub(super) enum ParsedInput {
 /// Parses an input. Only a first word like `/name` is a command; `/etc/passwd` is not.
 pub(super) fn parse_input(input: &str) -> ParsedInput {
     let text = input.trim();
+    if let Some(line) = text.strip_prefix('!').map(str::trim)
+        && !line.is_empty()
+    {
+        return ParsedInput::Run(ChatCommand::OwnCommand(line.to_owned()));
+    }
     let (name, argument) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     if !name
         .strip_prefix('/')
-        .is_some_and(|rest| !rest.is_empty() && rest.chars().all(char::is_alphabetic))
+        .is_some_and(|rest| !rest.is_empty() && rest.chars().all(is_of_name))
     {
         return ParsedInput::Input;
     }
@@ -127,7 +173,18 @@ pub(super) fn parse_input(input: &str) -> ParsedInput {
     match (name, argument) {
         ("/help", None) => ParsedInput::Help,
         ("/status", None) => ParsedInput::Status,
-        ("/new", None) => ParsedInput::Run(ChatCommand::New),
+        ("/diff", None) => ParsedInput::Run(ChatCommand::Look(Looked::Changes)),
+        ("/usage", None) => ParsedInput::Run(ChatCommand::Look(Looked::Usage)),
+        ("/memory", None) => ParsedInput::Run(ChatCommand::Look(Looked::Memory)),
+        ("/skills", None) => ParsedInput::Run(ChatCommand::Look(Looked::Skills)),
+        ("/approvals", None) => ParsedInput::Run(ChatCommand::Look(Looked::Approvals)),
+        ("/mcp", None) => ParsedInput::Run(ChatCommand::Look(Looked::Servers)),
+        ("/undo", None) => ParsedInput::Run(ChatCommand::Undo(UndoStage::Shown)),
+        ("/undo", Some("yes")) => ParsedInput::Run(ChatCommand::Undo(UndoStage::Confirmed)),
+        ("/undo", Some(other)) => {
+            ParsedInput::Invalid(format!("/undo takes nothing or `yes`, not {other:?}"))
+        }
+        ("/new" | "/clear", None) => ParsedInput::Run(ChatCommand::New),
         ("/resume", None) => ParsedInput::Run(ChatCommand::Resume),
         ("/quit" | "/exit", None) => ParsedInput::Run(ChatCommand::Quit),
         ("/raise", None) => ParsedInput::Invalid(
@@ -183,6 +240,16 @@ pub(super) fn parse_input(input: &str) -> ParsedInput {
     }
 }
 
+/// Whether a command can have this character. Paths have others.
+fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '-' | '_' | ':')
+}
+
+/// Whether the chat itself has this command.
+pub(super) fn is_command(name: &str) -> bool {
+    name == "/exit" || SLASH_COMMANDS.iter().any(|slash| slash.name == name)
+}
+
 fn unknown(name: &str) -> String {
     let names: Vec<&str> = SLASH_COMMANDS.iter().map(|slash| slash.name).collect();
     match closest_name(name, &names) {
@@ -192,7 +259,7 @@ fn unknown(name: &str) -> String {
 }
 
 /// Returns the list of commands and keys.
-pub(super) fn help() -> String {
+pub(super) fn help(custom: &[CustomCommand]) -> String {
     let mut text = String::new();
     for SlashCommand {
         name,
@@ -202,19 +269,31 @@ pub(super) fn help() -> String {
     {
         text.push_str(&format!("{:<18} {help}\n", format!("{name} {argument}")));
     }
+    for command in custom {
+        let head = format!("{} {}", command.name, command.argument);
+        text.push_str(&format!(
+            "{head:<18} {} ({})\n",
+            command.description, command.path
+        ));
+    }
     text + KEYS
 }
 
 const KEYS: &str = "\
 @path              attach a file of the workspace
+!command           run a command yourself; the agent sees its output with your next message
 Enter              send; during a run: as /queue says
 Alt-Enter, Ctrl-J  new line (also Shift-Enter where the terminal supports it)
 Tab                complete commands and paths
 Up, Down           earlier inputs
+Ctrl-R             search them
+Ctrl-G, Ctrl-X Ctrl-E  write in $EDITOR
+Shift-Tab          change the permission mode: default, accept_edits, explore
 PgUp, PgDn         scroll
 Ctrl-O             show or hide the details of a tool call
 Ctrl-Up, Ctrl-Down choose the call
-Ctrl-C             cancel the run; again: leave
+Esc                stop the run; what was said stays
+Ctrl-C             the same; again: leave
 Ctrl-D             leave";
 
 #[cfg(test)]
@@ -227,6 +306,12 @@ mod tests {
         let wrong = |text: &str| ParsedInput::Invalid(text.to_owned());
         let cases = [
             ("hello /help", ParsedInput::Input),
+            (
+                "! ls -l | wc",
+                ParsedInput::Run(ChatCommand::OwnCommand("ls -l | wc".into())),
+            ),
+            ("!", ParsedInput::Input),
+            ("wow !ls", ParsedInput::Input),
             ("/etc/passwd is what?", ParsedInput::Input),
             ("/", ParsedInput::Input),
             (" /help ", ParsedInput::Help),

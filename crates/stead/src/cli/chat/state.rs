@@ -5,16 +5,22 @@
 mod entries;
 mod events;
 mod keys;
+mod picker;
 mod question;
+mod search;
 
 pub(super) use entries::VIA_CHAT;
+pub(super) use picker::{PickRow, SessionPicker};
 pub(super) use question::{AnswerStage, Answering};
 
 use super::complete::{self, CompletionKind, CompletionPopup};
+use super::custom_commands::CustomCommand;
 use super::editor::Editor;
+use super::pasted::PastedTexts;
 use super::transcript::{self, CallStage, ChatItem, ItemBody, Tone};
 use crossterm::event::KeyCode;
-use std::collections::VecDeque;
+use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use stead::agent::{MessageQueue, SideTotal};
@@ -22,6 +28,7 @@ use stead::core::{
     ApprovalQuestion, ApprovalReply, Block, PermissionMode, RunOutcome, SessionId, SessionState,
     SpendAmount, Todo, ToolCall, Usage, Usd,
 };
+use stead::tools::builtin::EXECUTE;
 use stead::workspace::QueueMode;
 
 /// A command to the application.
@@ -64,8 +71,37 @@ pub(super) enum ChatCommand {
     Pin(Option<usize>),
     /// Unpin the input of a turn.
     Unpin(usize),
+    /// Run a command of the person, whose output goes with the next input.
+    OwnCommand(String),
+    /// Stop the commands of the person.
+    StopOwnCommands,
+    /// Open the input in the person's editor.
+    EditInput,
+    /// Show something.
+    Look(Looked),
+    /// Undo the newest run of the session, or show what that would do.
+    Undo(UndoStage),
     /// Leave; an active run is cancelled.
     Quit,
+}
+
+/// What can be shown in a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Looked {
+    Usage,
+    Memory,
+    Skills,
+    Approvals,
+    Servers,
+    /// What the runs of the session have changed in files.
+    Changes,
+}
+
+/// Whether an undo is shown or carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UndoStage {
+    Shown,
+    Confirmed,
 }
 
 /// Whether plan mode is turned on or off.
@@ -130,6 +166,20 @@ pub(super) struct Chat {
     /// The first item of the current step: a retry removes its text.
     step_start: usize,
     pub(super) editor: Editor,
+    /// The long texts in the input.
+    pub(super) pasted: PastedTexts,
+    /// Inputs that are not kept for later chats yet.
+    pub(super) submitted: Vec<String>,
+    /// The search of earlier inputs, while it is typed.
+    pub(super) search: Option<search::HistorySearch>,
+    /// The list of sessions, while it is open.
+    pub(super) picker: Option<SessionPicker>,
+    /// The commands that the workspace defines.
+    pub(super) custom: Vec<CustomCommand>,
+    /// Whether Ctrl-X was pressed, which begins a longer key.
+    ctrl_x: bool,
+    /// The number of commands of the person that run.
+    pub(super) own_commands: usize,
     pub(super) popup: Option<CompletionPopup>,
     /// Whether Tab was pressed before the paths were found.
     tab_pending: bool,
@@ -148,6 +198,10 @@ pub(super) struct Chat {
     pub(super) side: SideTotal,
     /// The agents that a session can switch to.
     pub(super) agents: Vec<String>,
+    /// The newest sessions, to be completed.
+    pub(super) session_ids: Vec<String>,
+    /// The subagents of the run, by session.
+    children: BTreeMap<SessionId, String>,
     pub(super) question: Option<ApprovalQuestion>,
     /// The answer to it, as far as it is given.
     pub(super) answering: Answering,
@@ -167,6 +221,13 @@ impl Chat {
             next_id: 0,
             step_start: 0,
             editor: Editor::default(),
+            pasted: PastedTexts::default(),
+            submitted: Vec::new(),
+            search: None,
+            picker: None,
+            custom: Vec::new(),
+            ctrl_x: false,
+            own_commands: 0,
             popup: None,
             tab_pending: false,
             phase: ChatPhase::Idle,
@@ -177,6 +238,8 @@ impl Chat {
             tasks: 0,
             side: SideTotal::default(),
             agents: Vec::new(),
+            session_ids: Vec::new(),
+            children: BTreeMap::new(),
             question: None,
             answering: Answering::begin(),
             info,
@@ -196,7 +259,9 @@ impl Chat {
         self.selected = None;
         self.scroll = 0;
         for body in transcript::session_items(state) {
-            if let ItemBody::User { text, .. } = &body {
+            if let ItemBody::User { text, .. } = &body
+                && !self.editor.has_in_history(text)
+            {
                 self.editor.push_history(text);
             }
             self.push(body);
@@ -265,11 +330,24 @@ impl Chat {
             rule: question.rule.clone(),
             preview: question.terms.preview.clone(),
         };
-        self.update_call(&question.id, &question.tool, &question.args, stage);
+        let who = self.asker(&question);
+        let item = match &who {
+            Some(who) => events::child_call(who, &question.id),
+            None => question.id.clone(),
+        };
+        self.update_call(&item, &question.tool, &question.args, stage);
+        if let Some(who) = who {
+            self.name_caller(&item, &who);
+        }
         self.set_activity(Activity::Asking);
         self.question = Some(question);
         self.answering = Answering::begin();
         self.scroll = 0;
+    }
+
+    /// Returns the subagent that asks a question, if it is one.
+    pub(super) fn asker(&self, question: &ApprovalQuestion) -> Option<String> {
+        self.children.get(&question.session).cloned()
     }
 
     /// Ends the run. Returns whether queued messages go back into the input, for the person to
@@ -297,9 +375,27 @@ impl Chat {
 
     /// Moves a text back into the input, before its current text.
     pub(super) fn restore_input(&mut self, text: &str) {
-        let all = format!("{text}\n{}", self.editor.text());
+        let all = format!("{}\n{}", self.pasted.shown(text), self.editor.text());
         self.editor.clear();
         self.editor.insert(all.trim_end());
+    }
+
+    /// Returns the input with the long texts that labels stand for.
+    pub(super) fn whole_input(&self) -> String {
+        self.pasted.expanded(self.editor.text())
+    }
+
+    /// Puts another text into the input.
+    pub(super) fn replace_input(&mut self, text: &str) {
+        let shown = self.pasted.shown(text);
+        self.editor.clear();
+        self.editor.insert(&shown);
+    }
+
+    /// Shows a command of the person.
+    pub(super) fn show_own_command(&mut self, id: &str, args: &Value, stage: CallStage) {
+        self.update_call(id, EXECUTE.name, args, stage);
+        self.name_caller(id, "you");
     }
 
     /// Shows or changes how messages during a run are handled.

@@ -4,7 +4,7 @@ use crossterm::event::{KeyEvent, KeyModifiers};
 use serde_json::json;
 use stead::core::{
     ApprovalAnswer, AskTerms, ChainSum, DecisionKind, Entry, Event, EventKind, JournalLine,
-    ResultStatus, RunId, Steer, StopReason, UserInput,
+    ResultStatus, RunId, ShownEnd, Steer, StopReason, UserInput,
 };
 use stead::workspace::QueueSettings;
 
@@ -149,7 +149,9 @@ fn a_run_shows_its_text_and_calls_and_adds_up_its_numbers() {
                 id: "c1".into(),
                 name: "read_file".into(),
                 status: ResultStatus::Ok,
+                exit_code: None,
                 preview: "milk".into(),
+                diff: None,
                 ms: 2,
                 parent: None,
             },
@@ -159,12 +161,14 @@ fn a_run_shows_its_text_and_calls_and_adds_up_its_numbers() {
         ],
     );
     let stage = CallStage::Ended {
-        status: ResultStatus::Ok,
+        end: ShownEnd::Succeeded,
         preview: "milk".into(),
+        diff: None,
         ms: Some(2),
     };
     let call = CallItem {
         id: "c1".into(),
+        who: None,
         name: "read_file".into(),
         args,
         stage,
@@ -511,6 +515,7 @@ fn an_asked_call_is_one_item_from_question_to_result() {
     );
     let call = CallItem {
         id,
+        who: None,
         name,
         args,
         stage: CallStage::Running(String::new()),
@@ -568,13 +573,13 @@ fn commands_are_completed_with_tab_and_sent_with_enter() {
             .map(|choice| choice.text.clone())
             .collect()
     };
-    assert_eq!(offered(&chat), ["/status", "/sessions"]);
+    assert_eq!(offered(&chat), ["/status", "/sessions", "/skills"]);
     let mut seen = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..4 {
         chat.on_key(key(KeyCode::Tab));
         seen.push(chat.editor.text().to_owned());
     }
-    assert_eq!(seen, ["/status", "/sessions", "/status"]);
+    assert_eq!(seen, ["/status", "/sessions", "/skills", "/status"]);
     chat.on_key(key(KeyCode::Enter));
     assert_eq!(
         (chat.popup.is_some(), chat.editor.text()),
@@ -638,7 +643,7 @@ fn commands_that_need_the_session_wait_for_the_run() {
     assert_eq!(send(&mut chat, "/quit"), [ChatCommand::Quit]);
     let note = ItemBody::Note(
         Tone::Warning,
-        "/rewind 1 waits until the run has ended; Ctrl-C cancels it".into(),
+        "/rewind 1 waits until the run has ended; Esc stops it".into(),
     );
     assert_eq!(bodies(&chat), [said("go"), note]);
 }

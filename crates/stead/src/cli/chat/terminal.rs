@@ -13,11 +13,15 @@ use crossterm::{cursor, event, execute};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use std::io::{self, Stdout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// How often the reading thread checks whether the receiver still exists.
 const POLL: Duration = Duration::from_millis(100);
+/// How often a pause is looked for, on both sides.
+const PAUSE_CHECK: Duration = Duration::from_millis(10);
 const MAX_WAITING_KEYS: usize = 256;
 
 /// The terminal in raw mode on its alternate screen, until dropped.
@@ -28,22 +32,37 @@ pub(super) struct Screen {
 impl Screen {
     pub(super) fn open() -> io::Result<Self> {
         restore_on_panic();
-        enable_raw_mode()?;
         // From here on, an error must undo what was done so far.
         let undo = RestoreGuard;
-        // Without the flag, Shift-Enter is Enter; terminals that do not know it ignore it.
-        let flags =
-            PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES);
-        execute!(
-            io::stdout(),
-            EnterAlternateScreen,
-            EnableBracketedPaste,
-            flags
-        )?;
+        take_over()?;
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         std::mem::forget(undo);
         Ok(Self { terminal })
     }
+
+    /// Gives the terminal to another program.
+    pub(super) fn leave(&mut self) -> io::Result<()> {
+        restore();
+        Ok(())
+    }
+
+    /// Takes the terminal over again.
+    pub(super) fn enter(&mut self) -> io::Result<()> {
+        take_over()?;
+        self.terminal.clear()
+    }
+}
+
+fn take_over() -> io::Result<()> {
+    enable_raw_mode()?;
+    // Without the flag, Shift-Enter is Enter; terminals that do not know it ignore it.
+    let flags = PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES);
+    execute!(
+        io::stdout(),
+        EnterAlternateScreen,
+        EnableBracketedPaste,
+        flags
+    )
 }
 
 impl Drop for Screen {
@@ -86,21 +105,66 @@ fn restore_on_panic() {
     }));
 }
 
-/// Returns a receiver of key events. A dedicated thread reads them until the receiver is dropped.
-pub(super) fn read_keys() -> mpsc::Receiver<io::Result<Event>> {
-    let (sender, receiver) = mpsc::channel(MAX_WAITING_KEYS);
-    std::thread::spawn(move || {
-        while !sender.is_closed() {
-            let read = match event::poll(POLL) {
-                Ok(false) => continue,
-                Ok(true) => event::read(),
-                Err(error) => Err(error),
-            };
-            let failed = read.is_err();
-            if sender.blocking_send(read).is_err() || failed {
-                return;
-            }
+/// The keys of the terminal. A thread of their own reads them until this is dropped.
+pub(super) struct KeyReader {
+    receiver: mpsc::Receiver<io::Result<Event>>,
+    pause: Arc<PauseFlags>,
+}
+
+/// Whether the keys are left to another program.
+#[derive(Debug, Default)]
+struct PauseFlags {
+    wanted: AtomicBool,
+    reached: AtomicBool,
+}
+
+impl KeyReader {
+    pub(super) fn start() -> Self {
+        let (sender, receiver) = mpsc::channel(MAX_WAITING_KEYS);
+        let pause = Arc::new(PauseFlags::default());
+        let flags = pause.clone();
+        std::thread::spawn(move || read_keys(&sender, &flags));
+        Self { receiver, pause }
+    }
+
+    /// Returns the next key.
+    pub(super) async fn recv(&mut self) -> Option<io::Result<Event>> {
+        self.receiver.recv().await
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.receiver.is_closed()
+    }
+
+    /// Leaves the keys to another program from now on.
+    pub(super) async fn pause(&self) {
+        self.pause.wanted.store(true, Ordering::SeqCst);
+        while !self.pause.reached.load(Ordering::SeqCst) && !self.is_closed() {
+            tokio::time::sleep(PAUSE_CHECK).await;
         }
-    });
-    receiver
+    }
+
+    pub(super) fn resume(&self) {
+        self.pause.wanted.store(false, Ordering::SeqCst);
+    }
+}
+
+fn read_keys(sender: &mpsc::Sender<io::Result<Event>>, pause: &PauseFlags) {
+    while !sender.is_closed() {
+        let is_paused = pause.wanted.load(Ordering::SeqCst);
+        pause.reached.store(is_paused, Ordering::SeqCst);
+        if is_paused {
+            std::thread::sleep(PAUSE_CHECK);
+            continue;
+        }
+        let read = match event::poll(POLL) {
+            Ok(false) => continue,
+            Ok(true) => event::read(),
+            Err(error) => Err(error),
+        };
+        let failed = read.is_err();
+        if sender.blocking_send(read).is_err() || failed {
+            return;
+        }
+    }
 }

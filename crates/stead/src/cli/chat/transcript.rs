@@ -2,9 +2,10 @@
 //!
 //! Effects: none.
 
+use crate::cli::changes::change_of_arguments;
 use crate::cli::render::call_line;
 use serde_json::Value;
-use stead::core::{Block, Message, ResultStatus, SessionState};
+use stead::core::{Block, Message, SessionState, ShownEnd};
 
 /// One item of the screen. The id never changes; the revision changes with the body.
 #[derive(Debug, PartialEq)]
@@ -40,6 +41,8 @@ pub(super) enum Tone {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CallItem {
     pub(super) id: String,
+    /// The subagent that makes the call.
+    pub(super) who: Option<String>,
     pub(super) name: String,
     pub(super) args: Value,
     pub(super) stage: CallStage,
@@ -49,7 +52,11 @@ pub(super) struct CallItem {
 impl CallItem {
     /// Returns the tool and its main argument on one line.
     pub(super) fn line(&self) -> String {
-        call_line(&self.name, &self.args)
+        let line = call_line(&self.name, &self.args);
+        match &self.who {
+            Some(who) => format!("[{who}] {line}"),
+            None => line,
+        }
     }
 }
 
@@ -64,8 +71,10 @@ pub(super) enum CallStage {
     /// The call runs, and has this output so far.
     Running(String),
     Ended {
-        status: ResultStatus,
+        end: ShownEnd,
         preview: String,
+        /// The change of files that the call made.
+        diff: Option<String>,
         ms: Option<u64>,
     },
 }
@@ -97,11 +106,7 @@ pub(super) fn session_items(state: &SessionState) -> Vec<ItemBody> {
                         .chars()
                         .take(PREVIEW_CHARS)
                         .collect();
-                    let ended = CallStage::Ended {
-                        status: result.status,
-                        preview,
-                        ms: None,
-                    };
+                    let end = result.status.shown(result.exit_code);
                     let call = bodies.iter_mut().rev().find_map(|body| match body {
                         ItemBody::Call(call) if call.id == result.id => Some(call),
                         ItemBody::Call(_)
@@ -110,7 +115,15 @@ pub(super) fn session_items(state: &SessionState) -> Vec<ItemBody> {
                         | ItemBody::Note(..) => None,
                     });
                     if let Some(call) = call {
-                        call.stage = ended;
+                        let diff = (end == ShownEnd::Succeeded)
+                            .then(|| change_of_arguments(&call.name, &call.args))
+                            .flatten();
+                        call.stage = CallStage::Ended {
+                            end,
+                            preview,
+                            diff,
+                            ms: None,
+                        };
                     }
                 }
             }
@@ -147,6 +160,7 @@ fn answer_item(block: &Block) -> Option<ItemBody> {
         Block::Text { text } => Some(ItemBody::Answer(text.clone())),
         Block::ToolCall(call) => Some(ItemBody::Call(CallItem {
             id: call.id.clone(),
+            who: None,
             name: call.name.clone(),
             args: call.args.clone(),
             stage: CallStage::Running(String::new()),

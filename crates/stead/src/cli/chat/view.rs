@@ -5,11 +5,13 @@
 mod footer;
 mod input;
 mod items;
+mod picker;
 mod status;
 
 use self::footer::footer;
 use self::input::{PROMPT_COLUMNS, draw_input, draw_popup};
 use self::items::{CallMark, gap_before, item_rows};
+use self::picker::draw_picker;
 use self::status::status_rows;
 use super::markdown;
 use super::state::Chat;
@@ -91,6 +93,9 @@ impl ChatView {
             frame.buffer_mut(),
         );
         draw_popup(chat, areas.input, area, frame.buffer_mut());
+        if let Some(picker) = &chat.picker {
+            draw_picker(picker, areas.transcript, frame.buffer_mut());
+        }
         if let Some(position) = position {
             frame.set_cursor_position(position);
         }

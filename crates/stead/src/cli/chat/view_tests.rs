@@ -130,7 +130,9 @@ fn full() -> Chat {
             id: "1".into(),
             name: "read_file".into(),
             status: ResultStatus::Ok,
+            exit_code: None,
             preview: "buy milk".into(),
+            diff: None,
             ms: 2,
             parent: None,
         },
@@ -154,7 +156,7 @@ fn the_screen_shows_the_conversation_what_goes_on_and_the_numbers() {
         "✓ read_file notes.md 2 ms  Ctrl-O",
         "",
         "",
-        "⠹ running tools · step 1 · 3 s · Ctrl-C cancels",
+        "⠹ running tools · step 1 · 3 s · Esc stops",
         "queued (collect): next",
         "────────────────────────────────────────────────────────────",
         "› more",
@@ -196,7 +198,7 @@ fn a_question_stands_above_the_input_with_its_keys() {
         "",
         "allow write_file a.txt? (approvals)",
         "y yes · n no · A always (of a.txt) · l later",
-        "⠹ waiting for your answer · step 1 · 3 s · Ctrl-C cancels",
+        "⠹ waiting for your answer · step 1 · 3 s · Esc stops",
     ];
     assert_eq!(shown[6..16], want);
 }
@@ -296,12 +298,13 @@ fn shown_status(chat: &mut Chat) -> Vec<String> {
 fn choices_lie_over_the_transcript() {
     let mut chat = chat();
     typed(&mut chat, "/s");
-    let shown = screen(&mut chat, &mut ChatView::new(Colours::On), 60, 8);
+    let shown = screen(&mut chat, &mut ChatView::new(Colours::On), 60, 9);
     let want = [
         " /status    session, model, tokens, cost, journal",
-        " /sessions  list the sessions, or switch to one",
+        " /sessions  choose a session from a list, or switch to one",
+        " /skills    list the skills",
     ];
-    assert_eq!(shown[2..4], want);
+    assert_eq!(shown[2..5], want);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod show;
 mod work;
 
 pub(crate) use search::{lookup_error, print_hits as show_found};
+pub(crate) use show::status_lines;
 
 use super::args::GlobalArgs;
 use super::env::ProcessEnv;

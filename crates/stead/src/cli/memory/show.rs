@@ -24,40 +24,45 @@ pub(super) async fn status(agent: &Agent, form: JsonArgs) -> Result<ExitCode, Cl
     if print_json_if_asked(form, &status)? {
         return Ok(ExitCode::SUCCESS);
     }
+    for line in status_lines(&status) {
+        outln!("{line}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the state of long-term memory, a line each.
+pub(crate) fn status_lines(status: &MemoryStatus) -> Vec<String> {
     let on = if status.flushes {
         "on"
     } else {
         "off (memory.flush, or disable: [memory_hooks])"
     };
-    outln!("curated memory   {}", status.memory);
-    outln!("extraction       {on}");
-    for line in waiting_lines(&status) {
-        outln!("{line}");
-    }
-    outln!("not merged yet   {}", counted(status.unmerged, "fact"));
-    outln!(
-        "waiting for you  {} (stead memory review)",
-        counted(status.quarantined, "fact")
-    );
-    match status.merged_at {
-        Some(at) => outln!(
-            "merged           {}, last at {at:.0}",
-            counted(status.merges, "time")
-        ),
-        None => outln!("merged           never"),
-    }
+    let merged = match status.merged_at {
+        Some(at) => format!("{}, last at {at:.0}", counted(status.merges, "time")),
+        None => "never".to_owned(),
+    };
+    let waiting = counted(status.quarantined, "fact");
+    let mut lines = vec![
+        format!("curated memory   {}", status.memory),
+        format!("extraction       {on}"),
+    ];
+    lines.extend(waiting_lines(status));
+    lines.extend([
+        format!("not merged yet   {}", counted(status.unmerged, "fact")),
+        format!("waiting for you  {waiting} (stead memory review)"),
+        format!("merged           {merged}"),
+    ]);
     if let Some(at) = status.merge_due_at {
-        outln!("next merge       {}", when(at));
+        lines.push(format!("next merge       {}", when(at)));
     }
-    for dead in &status.dead {
-        outln!(
-            "given up         {}, after {} attempts: {}",
-            dead.job,
-            dead.attempts,
-            dead.reason
-        );
-    }
-    Ok(ExitCode::SUCCESS)
+    lines.extend(status.dead.iter().map(|dead| {
+        let attempts = dead.attempts;
+        format!(
+            "given up         {}, after {attempts} attempts: {}",
+            dead.job, dead.reason
+        )
+    }));
+    lines
 }
 
 /// Describes what waits to be looked through, when that happens, and what failed.

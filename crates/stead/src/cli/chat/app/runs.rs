@@ -84,13 +84,14 @@ impl App<'_> {
         for reason in prepared.not_attached {
             self.chat.note(Tone::Warning, reason);
         }
+        let results = std::mem::take(&mut self.own_results);
         Command::Input(InputCommand {
             origin: Origin {
                 via: Some(VIA_CHAT.to_owned()),
                 ..Origin::default()
             },
             changes,
-            ..InputCommand::new(prepared.blocks)
+            ..InputCommand::new([prepared.blocks, results].concat())
         })
     }
 

@@ -2,19 +2,18 @@
 //!
 //! Effects: workspace files (writes), the store (writes), the journal (appends), hooks.
 
-use super::super::state::SessionInfo;
+use super::super::state::{PickRow, SessionInfo, SessionPicker};
 use super::super::transcript::Tone;
 use super::{App, ConnectedSession, SESSIONS_SHOWN, connect};
 use crate::cli::args::GlobalArgs;
 use crate::cli::error::CliError;
 use crate::cli::open_agent::open_agent;
-use crate::cli::render::tokens_line;
 use crate::cli::sessions::{SessionFilter, newest_sessions};
 use std::sync::Arc;
 use stead::agent::{Agent, AgentError, ArchiveTag, Session};
 use stead::core::counted;
 use stead::core::{Command, Pinned, PlanStage, SessionId};
-use stead::store::{PageRequest, StoreError};
+use stead::store::{PageRequest, SessionSummary, StoreError};
 use stead::workspace::ModelUse;
 
 impl App<'_> {
@@ -147,32 +146,25 @@ impl App<'_> {
         }))
     }
 
-    pub(super) async fn list_sessions(&mut self) -> Result<(), CliError> {
+    /// Opens the list of sessions.
+    pub(super) async fn pick_session(&mut self) -> Result<(), CliError> {
         let page = PageRequest::first(SESSIONS_SHOWN);
         let sessions = self.agent.sessions();
         let listed = newest_sessions(&*sessions, SessionFilter::WithoutSubagents, page).await?;
-        let mut rows: Vec<String> = Vec::new();
-        for summary in &listed.page.sessions {
-            let here = if summary.id == *self.view.id() {
-                "*"
-            } else {
-                " "
-            };
-            let numbers = tokens_line(&summary.usage, summary.cost);
-            rows.push(format!(
-                "{here} {}  {}\n    {} · {numbers}",
-                summary.id,
-                summary.title,
-                counted(summary.runs, "run")
-            ));
-        }
+        let row = |summary: &SessionSummary| PickRow {
+            id: summary.id.clone(),
+            title: summary.title.clone(),
+            detail: match summary.cost {
+                Some(cost) => format!("{} · {cost}", counted(summary.runs, "run")),
+                None => counted(summary.runs, "run"),
+            },
+        };
+        let rows: Vec<PickRow> = listed.page.sessions.iter().map(row).collect();
         if rows.is_empty() {
-            rows.push("no sessions yet".to_owned());
+            self.chat.note(Tone::Info, "no sessions yet");
+            return Ok(());
         }
-        if listed.page.next.is_some() {
-            rows.push("and more; `stead sessions list --all` shows all".to_owned());
-        }
-        self.chat.note(Tone::Info, rows.join("\n"));
+        self.chat.picker = Some(SessionPicker::new(rows));
         Ok(())
     }
 

@@ -5,9 +5,10 @@
 
 use super::super::transcript::{self, CallStage, ItemBody, Tone};
 use super::{Chat, ChatPhase, typed_text};
+use crate::cli::changes::change_of_arguments;
 use serde_json::Value;
 use stead::core::{
-    Block, CallResult, Entry, JournalLine, Message, ModelReply, RunCause, UserInput,
+    Block, CallResult, Entry, JournalLine, Message, ModelReply, RunCause, ShownEnd, UserInput,
 };
 
 /// How inputs of a chat came, as their entries say.
@@ -105,17 +106,22 @@ impl Chat {
             content: result.content.clone(),
         }
         .text();
-        let ended = CallStage::Ended {
-            status: result.status,
-            preview: text.chars().take(PREVIEW_CHARS).collect(),
-            ms: Some(result.ms),
-        };
+        let end = result.status.shown(result.exit_code);
         let call = self.step_calls.iter().find(|call| call.id == result.id);
         let (name, args) = match call.cloned() {
             Some(call) => (call.name, call.args),
             // A nested call: without its beginning there is nothing to show.
             None if self.find_call(&result.id).is_none() => return,
             None => (String::new(), Value::Null),
+        };
+        let diff = (end == ShownEnd::Succeeded)
+            .then(|| change_of_arguments(&name, &args))
+            .flatten();
+        let ended = CallStage::Ended {
+            end,
+            preview: text.chars().take(PREVIEW_CHARS).collect(),
+            diff,
+            ms: Some(result.ms),
         };
         self.update_call(&result.id, &name, &args, ended);
     }

@@ -9,6 +9,14 @@ use serde_json::Value;
 use stead::agent::INTERRUPTED;
 use stead::core::{Event, EventKind, NoticeLevel, PlanStage, RunOutcome};
 
+/// The most bytes of the output of a running call that are kept.
+const MAX_OUTPUT_BYTES: usize = 16 * 1024;
+
+/// Returns the id of the item of a call of a subagent. Ids of calls are unique within a session only.
+pub(super) fn child_call(who: &str, id: &str) -> String {
+    format!("{who}\n{id}")
+}
+
 impl Chat {
     pub(in crate::cli::chat) fn on_event(&mut self, event: &Event) {
         if let EventKind::Decision { id, .. } | EventKind::ToolEnded { id, .. } = &event.kind {
@@ -17,7 +25,7 @@ impl Chat {
             self.forget_question(&asking.clone(), id);
         }
         if !event.source.is_empty() {
-            return self.on_child_event(&event.source.join("/"), &event.kind);
+            return self.on_child_event(event);
         }
         match &event.kind {
             EventKind::RunStarted { model, resumed, .. } => {
@@ -86,13 +94,16 @@ impl Chat {
                 id,
                 name,
                 status,
+                exit_code,
                 preview,
+                diff,
                 ms,
                 ..
             } => {
                 let ended = CallStage::Ended {
-                    status: *status,
+                    end: status.shown(*exit_code),
                     preview: preview.clone(),
+                    diff: diff.clone(),
                     ms: Some(*ms),
                 };
                 self.update_call(id, name, &Value::Null, ended);
@@ -214,6 +225,7 @@ impl Chat {
         let args = args.clone();
         self.push(ItemBody::Call(CallItem {
             id,
+            who: None,
             name,
             args,
             stage,
@@ -221,11 +233,23 @@ impl Chat {
         }));
     }
 
+    /// Says which subagent makes a call.
+    pub(super) fn name_caller(&mut self, id: &str, who: &str) {
+        if let Some((_, call)) = self.find_call(id) {
+            call.who = Some(who.to_owned());
+        }
+    }
+
     pub(super) fn append_output(&mut self, id: &str, text: &str) {
         if let Some((item_revision, call)) = self.find_call(id)
             && let CallStage::Running(output) = &mut call.stage
         {
             output.push_str(text);
+            // Only its end is shown.
+            if output.len() > 2 * MAX_OUTPUT_BYTES {
+                let from = output.ceil_char_boundary(output.len() - MAX_OUTPUT_BYTES);
+                output.drain(..from);
+            }
             *item_revision += 1;
         }
     }
@@ -251,12 +275,43 @@ impl Chat {
         }
     }
 
-    /// Shows the events of subagents, a line each.
-    fn on_child_event(&mut self, who: &str, kind: &EventKind) {
-        match kind {
+    /// Shows the events of subagents: their calls with who makes them, other events a line each.
+    fn on_child_event(&mut self, event: &Event) {
+        let who = &event.source.join("/");
+        let session = event.child.as_ref().map(|child| &child.session);
+        if let Some(session) = session
+            && !self.children.contains_key(session)
+        {
+            self.children.insert(session.clone(), who.clone());
+        }
+        match &event.kind {
             EventKind::RunStarted { .. } => self.note(Tone::Info, format!("[{who}] began")),
-            EventKind::ToolEnded { name, status, .. } => {
-                self.note(Tone::Info, format!("[{who}] {name} {}", status.as_str()));
+            EventKind::ToolStarted { id, name, args, .. } => {
+                let running = CallStage::Running(String::new());
+                self.update_call(&child_call(who, id), name, args, running);
+                self.name_caller(&child_call(who, id), who);
+            }
+            EventKind::ToolOutputDelta { id, text } => {
+                self.append_output(&child_call(who, id), text);
+            }
+            EventKind::ToolEnded {
+                id,
+                name,
+                status,
+                exit_code,
+                preview,
+                diff,
+                ms,
+                ..
+            } => {
+                let ended = CallStage::Ended {
+                    end: status.shown(*exit_code),
+                    preview: preview.clone(),
+                    diff: diff.clone(),
+                    ms: Some(*ms),
+                };
+                self.update_call(&child_call(who, id), name, &Value::Null, ended);
+                self.name_caller(&child_call(who, id), who);
             }
             EventKind::ModelEnded { usage, cost, .. } => {
                 self.info.usage += *usage;
@@ -276,15 +331,12 @@ impl Chat {
                 preview,
                 ..
             } => {
-                self.update_call(
-                    id,
-                    name,
-                    args,
-                    CallStage::AwaitingApproval {
-                        rule: rule.clone(),
-                        preview: preview.clone(),
-                    },
-                );
+                let asks = CallStage::AwaitingApproval {
+                    rule: rule.clone(),
+                    preview: preview.clone(),
+                };
+                self.update_call(&child_call(who, id), name, args, asks);
+                self.name_caller(&child_call(who, id), who);
             }
             EventKind::RunEnded { outcome, .. } => {
                 self.note(Tone::Info, format!("[{who}] {}", outcome.as_str()))

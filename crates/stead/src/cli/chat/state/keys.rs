@@ -3,15 +3,17 @@
 //! Effects: in-process state.
 
 use super::super::complete::{self, CompletionKind, CompletionPopup};
-use super::super::editor::CursorMove;
+use super::super::editor::{CursorMove, Editor};
 use super::super::slash::{self, ParsedInput};
 use super::super::transcript::{ChatItem, Details, ItemBody, Tone};
 use super::{Activity, Chat, ChatCommand, ChatPhase};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use stead::core::PermissionMode;
 
 impl Chat {
     pub(in crate::cli::chat) fn on_paste(&mut self, text: &str) -> Vec<ChatCommand> {
-        self.editor.insert(text);
+        let shown = self.pasted.shown(text);
+        self.editor.insert(&shown);
         self.update_popup()
     }
 
@@ -23,8 +25,17 @@ impl Chat {
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         let shift = key.modifiers.contains(KeyModifiers::SHIFT);
+        if let Some(commands) = self.on_picker_key(key) {
+            return commands;
+        }
+        if let Some(commands) = self.on_search_key(key) {
+            return commands;
+        }
         if let (KeyCode::Char('c'), true) = (key.code, ctrl) {
             return self.interrupt();
+        }
+        if std::mem::take(&mut self.ctrl_x) && ctrl && key.code == KeyCode::Char('e') {
+            return vec![ChatCommand::EditInput];
         }
         if let (KeyCode::Char('d'), true, true) = (key.code, ctrl, self.editor.is_empty()) {
             return vec![ChatCommand::Quit];
@@ -43,13 +54,25 @@ impl Chat {
                 self.tab_pending = true;
                 return Vec::new();
             }
+            KeyCode::Esc => return self.stop_run(),
+            KeyCode::BackTab => return self.next_mode(),
+            KeyCode::Char('x') if ctrl => {
+                self.ctrl_x = true;
+                return Vec::new();
+            }
+            KeyCode::Char('g') if ctrl => return vec![ChatCommand::EditInput],
+            KeyCode::Char('r') if ctrl => {
+                self.popup = None;
+                self.search_history();
+                return Vec::new();
+            }
             KeyCode::PageUp => self.scroll += self.page,
             KeyCode::PageDown => self.scroll = self.scroll.saturating_sub(self.page),
             KeyCode::Char('o') if ctrl => self.toggle_details(),
             KeyCode::Up if ctrl => self.select_call(SelectionStep::Back),
             KeyCode::Down if ctrl => self.select_call(SelectionStep::Forward),
-            KeyCode::Up => self.editor.up(),
-            KeyCode::Down => self.editor.down(),
+            KeyCode::Up => self.recall(Editor::up),
+            KeyCode::Down => self.recall(Editor::down),
             KeyCode::Left if ctrl || alt => self.editor.move_cursor(CursorMove::WordLeft),
             KeyCode::Right if ctrl || alt => self.editor.move_cursor(CursorMove::WordRight),
             KeyCode::Char('b') if alt => self.editor.move_cursor(CursorMove::WordLeft),
@@ -65,7 +88,7 @@ impl Chat {
             KeyCode::Char('w') if ctrl => self.editor.kill(CursorMove::WordLeft),
             KeyCode::Backspace if ctrl || alt => self.editor.kill(CursorMove::WordLeft),
             KeyCode::Char('h') if ctrl => self.editor.kill(CursorMove::Left),
-            KeyCode::Backspace => self.editor.kill(CursorMove::Left),
+            KeyCode::Backspace => self.remove_left(),
             KeyCode::Char('d') if ctrl => self.editor.kill(CursorMove::Right),
             KeyCode::Delete => self.editor.kill(CursorMove::Right),
             KeyCode::Char(letter) if !ctrl && !alt => {
@@ -74,6 +97,17 @@ impl Chat {
             _ => return Vec::new(),
         }
         self.update_popup()
+    }
+
+    /// Returns the input that a command of the workspace stands for. Commands of the chat go before.
+    fn custom_input(&self, text: &str) -> Option<String> {
+        let text = text.trim();
+        let (name, arguments) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        if slash::is_command(name) {
+            return None;
+        }
+        let command = self.custom.iter().find(|command| command.name == name)?;
+        Some(command.expanded(arguments))
     }
 
     /// Handles Ctrl-C: it stops the run, then leaves; without a run it clears the input, then
@@ -89,11 +123,63 @@ impl Chat {
                 self.forget_questions();
                 vec![ChatCommand::Cancel]
             }
+            ChatPhase::Idle if self.own_commands > 0 => vec![ChatCommand::StopOwnCommands],
             ChatPhase::Idle if self.editor.is_empty() => vec![ChatCommand::Quit],
             ChatPhase::Idle => {
                 self.editor.clear();
                 Vec::new()
             }
+        }
+    }
+
+    /// Stops the run, or the commands of the person.
+    fn stop_run(&mut self) -> Vec<ChatCommand> {
+        match &self.phase {
+            ChatPhase::Running(run) if run.activity != Activity::Cancelling => self.interrupt(),
+            ChatPhase::Idle if self.own_commands > 0 => vec![ChatCommand::StopOwnCommands],
+            ChatPhase::Running(_) | ChatPhase::Idle => Vec::new(),
+        }
+    }
+
+    /// Changes to the next permission mode that a key reaches. Others are set with /mode.
+    fn next_mode(&mut self) -> Vec<ChatCommand> {
+        let next = match self.info.mode {
+            PermissionMode::Default => PermissionMode::AcceptEdits,
+            PermissionMode::AcceptEdits => PermissionMode::Explore,
+            PermissionMode::Explore | PermissionMode::DontAsk | PermissionMode::Bypass => {
+                PermissionMode::Default
+            }
+        };
+        match self.phase {
+            ChatPhase::Idle => vec![ChatCommand::Mode(Some(next))],
+            ChatPhase::Running(_) => {
+                let text = "the mode is changed between runs; Esc stops this one";
+                self.note(Tone::Warning, text);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Removes what is left of the cursor: a label that stands for a long text goes whole.
+    fn remove_left(&mut self) {
+        let before = &self.editor.text()[..self.editor.cursor()];
+        match self.pasted.label_before(before) {
+            Some(bytes) => self.editor.remove_before(bytes),
+            None => self.editor.kill(CursorMove::Left),
+        }
+    }
+
+    /// Moves through the input and the history. A long input of the history is shown as a label.
+    fn recall(&mut self, step: fn(&mut Editor)) {
+        let before = self.editor.text().to_owned();
+        step(&mut self.editor);
+        if self.editor.text() == before {
+            return;
+        }
+        let found = self.editor.text().to_owned();
+        let shown = self.pasted.shown(&found);
+        if shown != found {
+            self.editor.show_instead(shown);
         }
     }
 
@@ -159,7 +245,7 @@ impl Chat {
             Some((range, CompletionKind::Command)) => {
                 self.popup = CompletionPopup::new(
                     range.start,
-                    complete::complete_command(&self.editor.text()[range]),
+                    complete::complete_command(&self.editor.text()[range], &self.custom),
                 );
                 Vec::new()
             }
@@ -168,6 +254,7 @@ impl Chat {
                     command,
                     &self.editor.text()[range.clone()],
                     &self.agents,
+                    &self.session_ids,
                 );
                 self.popup = CompletionPopup::new(range.start, choices);
                 Vec::new()
@@ -225,8 +312,18 @@ impl Chat {
         if self.editor.text().trim().is_empty() {
             return Vec::new();
         }
-        let text = self.editor.take();
+        let pasted = &self.pasted;
+        let text = self.editor.take(|typed| pasted.expanded(typed));
+        self.submitted.push(text.clone());
         self.scroll = 0;
+        self.submit_input(text)
+    }
+
+    fn submit_input(&mut self, text: String) -> Vec<ChatCommand> {
+        let text = match self.custom_input(&text) {
+            Some(expanded) => expanded,
+            None => text,
+        };
         match (slash::parse_input(&text), &self.phase) {
             (ParsedInput::Input, ChatPhase::Idle) if self.queue.is_empty() => {
                 self.submit_text(text)
@@ -236,8 +333,9 @@ impl Chat {
                 vec![ChatCommand::SendToRun(text)]
             }
             (ParsedInput::Queue(mode), _) => self.set_queue_mode(mode),
-            (ParsedInput::Help, _) => self.show_info(slash::help()),
+            (ParsedInput::Help, _) => self.show_info(slash::help(&self.custom)),
             (ParsedInput::Status, _) => self.show_info(self.status()),
+            (ParsedInput::Run(command @ ChatCommand::Look(_)), _) => vec![command],
             (ParsedInput::Invalid(why), _) => {
                 self.note(Tone::Warning, why);
                 Vec::new()
@@ -247,7 +345,7 @@ impl Chat {
                 self.note(
                     Tone::Warning,
                     format!(
-                        "{} waits until the run has ended; Ctrl-C cancels it",
+                        "{} waits until the run has ended; Esc stops it",
                         text.trim()
                     ),
                 );

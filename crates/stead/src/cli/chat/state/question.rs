@@ -73,7 +73,8 @@ impl Chat {
             AnswerStage::GivingReason => match key.code {
                 KeyCode::Enter if is_plain && !key.modifiers.contains(KeyModifiers::SHIFT) => {
                     self.popup = None;
-                    let reason = self.editor.take().trim().to_owned();
+                    let reason = self.whole_input().trim().to_owned();
+                    self.editor.clear();
                     let reason = (!reason.is_empty()).then_some(reason);
                     self.answer(ApprovalAnswer::No { reason })
                 }

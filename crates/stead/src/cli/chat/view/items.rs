@@ -7,14 +7,28 @@ use super::super::transcript::{CallItem, CallStage, ChatItem, Details, ItemBody,
 use super::super::wrap::{LineBreak, clip, wrap, wrap_text};
 use super::input::{PROMPT, PROMPT_COLUMNS};
 use super::{ACCENT, BAD, GOOD, QUIET, WARN};
-use crate::cli::render::outcome_line;
+use crate::cli::call_arguments::ordered_arguments;
+use crate::cli::changes::{ChangeKind, change_rows};
+use crate::cli::render::{end_sign, outcome_line};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use stead::core::ResultStatus;
+use stead::core::{ShownEnd, counted};
 use unicode_width::UnicodeWidthStr;
 
 /// The maximum number of rows of a running tool's output that are shown.
-const OUTPUT_ROWS: usize = 12;
+const OUTPUT_ROWS: usize = 5;
+
+/// The same, if the details of the call are shown.
+const DETAILED_OUTPUT_ROWS: usize = 20;
+
+/// The maximum number of rows of a change of files, unless the details of the call are shown.
+const CHANGE_ROWS: usize = 12;
+
+/// The maximum number of rows of an input.
+const INPUT_ROWS: usize = 20;
+
+/// The columns of the bar before rows that belong to a call.
+const BAR_COLUMNS: usize = 4;
 
 /// Whether Ctrl-O would open this call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,11 +66,13 @@ pub(super) fn item_rows(
     match &item.body {
         ItemBody::User { text, attached } => {
             let style = Style::new().add_modifier(Modifier::BOLD);
-            let mut rows = wrap_text(
-                text,
-                style,
-                width.saturating_sub(usize::from(PROMPT_COLUMNS)),
-            );
+            let inner = width.saturating_sub(usize::from(PROMPT_COLUMNS));
+            let mut rows = wrap_text(text, style, inner);
+            if rows.len() > INPUT_ROWS + 2 {
+                let more = format!("… {}", counted(rows.len() - INPUT_ROWS, "more row"));
+                rows.truncate(INPUT_ROWS);
+                rows.push(Line::styled(more, QUIET));
+            }
             for name in attached {
                 rows.extend(wrap_text(
                     name,
@@ -97,24 +113,22 @@ fn call_rows(call: &CallItem, mark: CallMark, width: usize) -> Vec<Line<'static>
         CallStage::AwaitingApproval { rule, .. } => ("?", WARN, format!("asks ({rule})")),
         CallStage::Running(_) => ("…", ACCENT, String::new()),
         CallStage::Ended {
-            status,
-            preview,
-            ms,
+            end, preview, ms, ..
         } => {
-            let (sign, style) = match status {
-                ResultStatus::Ok => ("✓", GOOD),
-                ResultStatus::Denied => ("⊘", WARN),
-                ResultStatus::Error
-                | ResultStatus::Cancelled
-                | ResultStatus::Interrupted
-                | ResultStatus::Skipped => ("✗", BAD),
+            let style = match end {
+                ShownEnd::Succeeded => GOOD,
+                ShownEnd::Denied => WARN,
+                ShownEnd::CommandFailed(_) | ShownEnd::Failed => BAD,
             };
-            let after = match ms {
-                Some(ms) => outcome_line(*status, preview, *ms),
-                None if status.is_error() => preview.lines().next().unwrap_or("").to_owned(),
-                None => String::new(),
+            let after = match (ms, end) {
+                (Some(ms), _) => outcome_line(*end, preview, *ms),
+                (None, ShownEnd::Succeeded) => String::new(),
+                (None, ShownEnd::CommandFailed(code)) => format!("exit code {code}"),
+                (None, ShownEnd::Failed | ShownEnd::Denied) => {
+                    preview.lines().next().unwrap_or("").to_owned()
+                }
             };
-            (sign, style, after)
+            (end_sign(*end), style, after)
         }
     };
     let hint = match (mark, call.details) {
@@ -146,12 +160,75 @@ fn call_rows(call: &CallItem, mark: CallMark, width: usize) -> Vec<Line<'static>
         Details::Hidden => {}
         Details::Shown => rows.extend(detail_rows(call, width)),
     }
+    match &call.stage {
+        CallStage::AwaitingApproval { .. } => {}
+        CallStage::Running(output) => rows.extend(output_rows(output, call.details, width)),
+        CallStage::Ended { diff, .. } => {
+            let diff = diff.as_deref().unwrap_or_default();
+            rows.extend(changed_rows(diff, call.details, width));
+        }
+    }
     rows
+}
+
+/// Returns the end of the output of a running call.
+fn output_rows(output: &str, details: Details, width: usize) -> Vec<Line<'static>> {
+    let most = match details {
+        Details::Hidden => OUTPUT_ROWS,
+        Details::Shown => DETAILED_OUTPUT_ROWS,
+    };
+    let text = output.trim_end_matches('\n');
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let end: Vec<&str> = text.lines().rev().take(most).collect();
+    let inner = width.saturating_sub(BAR_COLUMNS);
+    let lines = end
+        .into_iter()
+        .rev()
+        .flat_map(|line| wrap(&[(line.to_owned(), QUIET)], inner, LineBreak::Anywhere));
+    let rows: Vec<Line<'static>> = lines.collect();
+    let from = rows.len().saturating_sub(most);
+    barred(rows[from..].to_vec())
+}
+
+/// Returns the change of files that a call made. A long one is folded unless the details are shown.
+fn changed_rows(diff: &str, details: Details, width: usize) -> Vec<Line<'static>> {
+    let inner = width.saturating_sub(BAR_COLUMNS);
+    let all: Vec<Line<'static>> = change_rows(diff)
+        .flat_map(|row| {
+            let style = match row.kind {
+                ChangeKind::Added => GOOD,
+                ChangeKind::Removed => BAD,
+                ChangeKind::Place => ACCENT,
+                ChangeKind::Unchanged => QUIET,
+            };
+            wrap(&[(row.text.to_owned(), style)], inner, LineBreak::Anywhere)
+        })
+        .collect();
+    let folded = match details {
+        // Folding a row or two would hide less than it takes.
+        Details::Hidden if all.len() > CHANGE_ROWS + 2 => all.len() - CHANGE_ROWS,
+        Details::Hidden | Details::Shown => 0,
+    };
+    let mut rows = all;
+    rows.truncate(rows.len() - folded);
+    if folded > 0 {
+        let text = format!("… {}, Ctrl-O", counted(folded, "more row"));
+        rows.push(Line::styled(text, QUIET));
+    }
+    barred(rows)
+}
+
+/// Returns rows that belong to the call above them.
+fn barred(rows: Vec<Line<'static>>) -> Vec<Line<'static>> {
+    let bar = Span::styled("  │ ", QUIET);
+    with_prefix(rows, bar.clone(), bar)
 }
 
 /// Returns the preview of a call, in the colours of a diff.
 fn preview_rows(preview: &str, width: usize) -> Vec<Line<'static>> {
-    let inner = width.saturating_sub(4);
+    let inner = width.saturating_sub(BAR_COLUMNS);
     let style = |line: &str| match line.as_bytes().first() {
         Some(b'+') => GOOD,
         Some(b'-') => BAD,
@@ -165,40 +242,26 @@ fn preview_rows(preview: &str, width: usize) -> Vec<Line<'static>> {
             LineBreak::Anywhere,
         )
     });
-    with_prefix(
-        rows.collect(),
-        Span::styled("  │ ", QUIET),
-        Span::styled("  │ ", QUIET),
-    )
+    barred(rows.collect())
 }
 
 fn detail_rows(call: &CallItem, width: usize) -> Vec<Line<'static>> {
-    let inner = width.saturating_sub(4);
+    let inner = width.saturating_sub(BAR_COLUMNS);
     let mut rows = Vec::new();
-    if let Some(args) = call.args.as_object() {
-        for (name, value) in args {
-            let text = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
-            let pieces = [(format!("{name}: "), ACCENT), (text, Style::new())];
-            rows.extend(wrap(&pieces, inner, LineBreak::Anywhere));
-        }
+    for (name, value) in ordered_arguments(&call.name, &call.args) {
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        let pieces = [(format!("{name}: "), ACCENT), (text, Style::new())];
+        rows.extend(wrap(&pieces, inner, LineBreak::Anywhere));
     }
     match &call.stage {
-        CallStage::AwaitingApproval { .. } => {}
-        CallStage::Running(output) => {
-            let all = wrap(&[(output.clone(), QUIET)], inner, LineBreak::Anywhere);
-            rows.extend(all.into_iter().rev().take(OUTPUT_ROWS).rev());
-        }
+        CallStage::AwaitingApproval { .. } | CallStage::Running(_) => {}
         CallStage::Ended { preview, .. } => rows.extend(wrap(
             &[(preview.clone(), QUIET)],
             inner,
             LineBreak::Anywhere,
         )),
     }
-    with_prefix(
-        rows,
-        Span::styled("  │ ", QUIET),
-        Span::styled("  │ ", QUIET),
-    )
+    barred(rows)
 }

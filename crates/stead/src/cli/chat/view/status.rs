@@ -25,8 +25,13 @@ pub(super) fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
         let call = crate::cli::render::call_line(&question.tool, &question.args);
         let by = question.called_by.as_ref();
         let by = by.map_or(String::new(), |tool| format!(" for {tool}"));
+        let who = chat.asker(question);
+        let who = who.map_or(String::new(), |who| format!("[{who}] "));
         rows.push(Line::styled(
-            clip(&format!("allow {call}{by}? ({})", question.rule), width),
+            clip(
+                &format!("{who}allow {call}{by}? ({})", question.rule),
+                width,
+            ),
             WARN,
         ));
         let keys = match (chat.answering.stage, chat.editor.is_empty()) {
@@ -41,6 +46,9 @@ pub(super) fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
             clip(&keys, width),
             WARN.add_modifier(Modifier::BOLD),
         ));
+    }
+    if let Some(search) = &chat.search {
+        rows.extend(search_rows(&search.query, chat.search_match(), width));
     }
     if let ChatPhase::Running(run) = &chat.phase {
         rows.push(running_row(run, width));
@@ -61,6 +69,19 @@ pub(super) fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
     }
     rows.extend(queued_rows(&chat.queue, width));
     rows
+}
+
+/// Returns the rows of a search of earlier inputs.
+fn search_rows(query: &str, found: Option<&str>, width: usize) -> Vec<Line<'static>> {
+    let shown = match found {
+        Some(found) => found.replace('\n', " "),
+        None => "(nothing)".to_owned(),
+    };
+    let keys = "Enter takes it · Ctrl-R goes on · Esc ends";
+    vec![
+        Line::styled(clip(&format!("search “{query}”: {shown}"), width), ACCENT),
+        Line::styled(clip(keys, width), QUIET),
+    ]
 }
 
 /// Returns the rows of queued messages with how they will be delivered.
@@ -138,7 +159,7 @@ fn running_row(run: &RunningState, width: usize) -> Line<'static> {
     };
     let picture = SPINNER[(run.elapsed.as_millis() / SPINNER_STEP_MS) as usize % SPINNER.len()];
     let text = format!(
-        " {doing} · step {} · {} s · Ctrl-C cancels",
+        " {doing} · step {} · {} s · Esc stops",
         run.step.max(1),
         run.elapsed.as_secs()
     );
