@@ -24,8 +24,8 @@ impl RunFiles {
     /// undone.
     ///
     /// A write of a tool passes plan mode ([`Frozen`]), then the file rules ([`Guarded`]), and is
-    /// recorded for undo only then ([`Recorded`]). Listings and searches leave out running state
-    /// ([`Unlisted`]).
+    /// recorded for undo only then ([`Recorded`]). Only listings and searches go through
+    /// [`Unlisted`], which leaves out running state.
     pub(crate) fn new(session: &Session, files: Arc<dyn Vfs>, run: Option<&RunId>) -> Self {
         let mut tools = files.clone();
         if let Some(run) = run {
@@ -37,13 +37,13 @@ impl RunFiles {
             tools = Arc::new(Recorded::new(tools, changes, key));
         }
         let workspace = session.agent().workspace();
-        tools = Arc::new(Guarded::new(tools, workspace.rules.clone()));
         let state = workspace.definition.running_state(&session.owner);
-        tools = Arc::new(Unlisted::new(tools, state));
-        tools = Arc::new(Frozen::new(tools, session.freeze.clone()));
+        let listed = Unlisted::new(tools.clone(), state);
+        let guarded =
+            Guarded::new(tools, workspace.rules.clone()).with_listings_of(Arc::new(listed));
         Self {
             unguarded: files,
-            guarded: tools,
+            guarded: Arc::new(Frozen::new(Arc::new(guarded), session.freeze.clone())),
         }
     }
 }

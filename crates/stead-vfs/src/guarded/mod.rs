@@ -37,6 +37,8 @@ const WALK_PAGE: usize = 1000;
 #[derive(Debug, Clone)]
 pub struct Guarded {
     inner: Arc<dyn Vfs>,
+    /// What listings and searches are taken from: `inner`, or a part of it.
+    listed: Arc<dyn Vfs>,
     rules: Arc<Rules>,
     denial: DenialResponse,
     /// The targets of protected links for readers, looked up once; `None` to look them up each
@@ -57,6 +59,7 @@ impl Guarded {
     /// Returns `inner` behind `rules`. Denied paths fail with [`VfsError::Denied`].
     pub fn new(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
         Self {
+            listed: inner.clone(),
             inner,
             rules,
             denial: DenialResponse::Denied,
@@ -64,13 +67,17 @@ impl Guarded {
         }
     }
 
+    /// Takes listings and searches from `listed`, which shows a part of the same files, such as
+    /// [`Unlisted`](crate::Unlisted). Everything else is as before.
+    pub fn with_listings_of(self, listed: Arc<dyn Vfs>) -> Self {
+        Self { listed, ..self }
+    }
+
     /// Returns `inner` without the paths that `rules` deny. They fail with [`VfsError::NotFound`].
     pub fn hiding_denied(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
         Self {
-            inner,
-            rules,
             denial: DenialResponse::Absent,
-            link_cache: None,
+            ..Self::new(inner, rules)
         }
     }
 
@@ -194,7 +201,7 @@ impl Guarded {
                 .saturating_add(1)
                 .saturating_sub(entries.len())
                 .max(WALK_PAGE);
-            let walk = self.inner.walk(path, after.as_ref(), wanted).await?;
+            let walk = self.listed.walk(path, after.as_ref(), wanted).await?;
             after = walk
                 .entries
                 .last()
@@ -231,7 +238,7 @@ impl Vfs for Guarded {
         Box::pin(async move {
             let (real, links) = self.open_directory(path).await?;
             let mut seen = Vec::new();
-            for entry in self.inner.list(path).await? {
+            for entry in self.listed.list(path).await? {
                 let (Ok(child), Ok(really)) = (path.join(&entry.name), real.join(&entry.name))
                 else {
                     continue;

@@ -111,7 +111,7 @@ impl Search for Guarded {
                 .restrict_bounds(&root, bounds, SearchReveals::Name)
                 .await?;
             let found = self
-                .inner
+                .listed
                 .search()
                 .glob(query, bounds)
                 .await
@@ -137,7 +137,7 @@ impl Search for Guarded {
                 .restrict_bounds(&root, bounds, SearchReveals::Content)
                 .await?;
             let found = self
-                .inner
+                .listed
                 .search()
                 .grep(query, bounds)
                 .await

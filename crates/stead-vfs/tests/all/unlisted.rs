@@ -4,7 +4,8 @@ use super::p;
 use std::sync::Arc;
 use stead_store::OsDisk;
 use stead_vfs::{
-    Bounds, Expect, GlobQuery, GrepQuery, LocalVfs, ReadRange, StoreVfs, Unlisted, VPath, Vfs,
+    Bounds, Expect, GlobQuery, GrepQuery, Guarded, LocalVfs, Protected, ReadRange, Rules, StoreVfs,
+    Unlisted, VPath, Vfs,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -53,6 +54,59 @@ async fn grep(vfs: &dyn Vfs, root: &str, glob: Option<&str>) -> Vec<String> {
         .collect()
 }
 
+/// Checks what the listings and searches of `vfs` show of [`FILES`].
+async fn check_what_is_shown(vfs: &dyn Vfs) {
+    #[rustfmt::skip]
+    let searches: [(&str, &str, &[&str]); 10] = [
+        ("", "*", &["agents.md", "data/x.md"]),
+        ("", "**/*.jsonl", &[]),
+        ("data", "*", &["data/x.md"]),
+        ("", "a*/**", &[]),
+        ("agents", "*", &["agents/main/s.jsonl"]),
+        ("agents/main", "*", &["agents/main/s.jsonl"]),
+        ("", "agents/**", &["agents/main/s.jsonl"]),
+        ("", "./agents/main/*.jsonl", &["agents/main/s.jsonl"]),
+        ("", "data/agents/*", &["data/agents/a.jsonl"]),
+        ("data", "agents/a.jsonl", &["data/agents/a.jsonl"]),
+    ];
+    for (root, pattern, expected) in searches {
+        assert_eq!(glob(vfs, root, pattern).await, expected, "{root} {pattern}");
+    }
+    #[rustfmt::skip]
+    let greps: [(&str, Option<&str>, &[&str]); 5] = [
+        ("", None, &["agents.md", "data/x.md"]),
+        ("data", Some("*.jsonl"), &[]),
+        ("data/usage.jsonl", None, &["data/usage.jsonl"]),
+        ("", Some("data/usage.jsonl"), &["data/usage.jsonl"]),
+        ("agents/main", None, &["agents/main/s.jsonl"]),
+    ];
+    for (root, filter, expected) in greps {
+        assert_eq!(grep(vfs, root, filter).await, expected, "{root} {filter:?}");
+    }
+    let names = async |path: &str| -> Vec<String> {
+        let listed = vfs.list(&p(path)).await.unwrap();
+        listed.into_iter().map(|entry| entry.name).collect()
+    };
+    assert_eq!(names("").await, ["agents.md", "data"]);
+    assert_eq!(names("data").await, ["x.md"]);
+    assert_eq!(names("agents").await, ["main"]);
+    let walked = async |path: &str, limit: usize| {
+        let walk = vfs.walk(&p(path), None, limit).await.unwrap();
+        let paths: Vec<String> = walk
+            .entries
+            .iter()
+            .map(|(path, _)| path.to_string())
+            .collect();
+        (paths, walk.truncated)
+    };
+    let all = ["agents.md", "data", "data/x.md"].map(str::to_owned);
+    assert_eq!(walked("", 9).await, (all.to_vec(), false));
+    assert_eq!(walked("", 2).await, (all[..2].to_vec(), true));
+    assert_eq!(walked("data/agents", 9).await.0, ["data/agents/a.jsonl"]);
+    let read = vfs.read(&p(FILES[0]), ReadRange::ALL).await.unwrap();
+    assert_eq!(read.0, "needle", "it is left out, not closed");
+}
+
 #[tokio::test]
 async fn searches_and_listings_leave_out_a_path_unless_it_is_named() {
     let dir = tempfile::tempdir().unwrap();
@@ -61,64 +115,11 @@ async fn searches_and_listings_leave_out_a_path_unless_it_is_named() {
         Arc::new(StoreVfs::in_memory()),
     ];
     for tree in trees {
-        let vfs = unlisted(tree).await;
-        #[rustfmt::skip]
-        let searches: [(&str, &str, &[&str]); 10] = [
-            ("", "*", &["agents.md", "data/x.md"]),
-            ("", "**/*.jsonl", &[]),
-            ("data", "*", &["data/x.md"]),
-            ("", "a*/**", &[]),
-            ("agents", "*", &["agents/main/s.jsonl"]),
-            ("agents/main", "*", &["agents/main/s.jsonl"]),
-            ("", "agents/**", &["agents/main/s.jsonl"]),
-            ("", "./agents/main/*.jsonl", &["agents/main/s.jsonl"]),
-            ("", "data/agents/*", &["data/agents/a.jsonl"]),
-            ("data", "agents/a.jsonl", &["data/agents/a.jsonl"]),
-        ];
-        for (root, pattern, expected) in searches {
-            assert_eq!(
-                glob(&vfs, root, pattern).await,
-                expected,
-                "{root} {pattern}"
-            );
-        }
-        #[rustfmt::skip]
-        let greps: [(&str, Option<&str>, &[&str]); 5] = [
-            ("", None, &["agents.md", "data/x.md"]),
-            ("data", Some("*.jsonl"), &[]),
-            ("data/usage.jsonl", None, &["data/usage.jsonl"]),
-            ("", Some("data/usage.jsonl"), &["data/usage.jsonl"]),
-            ("agents/main", None, &["agents/main/s.jsonl"]),
-        ];
-        for (root, filter, expected) in greps {
-            assert_eq!(
-                grep(&vfs, root, filter).await,
-                expected,
-                "{root} {filter:?}"
-            );
-        }
-        let names = async |path: &str| -> Vec<String> {
-            let listed = vfs.list(&p(path)).await.unwrap();
-            listed.into_iter().map(|entry| entry.name).collect()
-        };
-        assert_eq!(names("").await, ["agents.md", "data"]);
-        assert_eq!(names("data").await, ["x.md"]);
-        assert_eq!(names("agents").await, ["main"]);
-        let walked = async |path: &str, limit: usize| {
-            let walk = vfs.walk(&p(path), None, limit).await.unwrap();
-            let paths: Vec<String> = walk
-                .entries
-                .iter()
-                .map(|(path, _)| path.to_string())
-                .collect();
-            (paths, walk.truncated)
-        };
-        let all = ["agents.md", "data", "data/x.md"].map(str::to_owned);
-        assert_eq!(walked("", 9).await, (all.to_vec(), false));
-        assert_eq!(walked("", 2).await, (all[..2].to_vec(), true));
-        assert_eq!(walked("data/agents", 9).await.0, ["data/agents/a.jsonl"]);
-        let read = vfs.read(&p(FILES[0]), ReadRange::ALL).await.unwrap();
-        assert_eq!(read.0, "needle", "it is left out, not closed");
+        let unlisted = unlisted(tree.clone()).await;
+        check_what_is_shown(&unlisted).await;
+        let rules = Rules::new(&[], Protected::NONE).unwrap();
+        let guarded = Guarded::new(tree, Arc::new(rules)).with_listings_of(Arc::new(unlisted));
+        check_what_is_shown(&guarded).await;
     }
 }
 
