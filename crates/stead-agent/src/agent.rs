@@ -1,6 +1,6 @@
 //! The agent: the parts that all its sessions share.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 use crate::features::{self, Feature};
 use crate::memory::AgentMemoryContext;

@@ -1,6 +1,6 @@
 //! Approvers and the approval policy: who answers when the gate decides to ask.
 //!
-//! Effects: what it is given.
+//! Effects: none.
 
 use futures_util::future::BoxFuture;
 use std::fmt;

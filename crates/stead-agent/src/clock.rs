@@ -1,6 +1,6 @@
 //! The clock of an agent, which a program may replace.
 //!
-//! Effects: the clock, what it is given.
+//! Effects: the clock.
 
 use jiff::Timestamp;
 use std::fmt;

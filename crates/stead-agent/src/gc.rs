@@ -1,6 +1,7 @@
 //! Garbage collection: undo records and offloaded files are kept within their limits.
 //!
-//! Effects: the clock, workspace files (writes), the store (writes), the journal (reads).
+//! Effects: the clock, randomness, workspace files (writes), the store (writes), the journal
+//! (reads).
 
 use crate::offload::{OffloadFolders, SessionFolder, orphaned_folders};
 use crate::{AgentError, AgentParts};

@@ -1,6 +1,7 @@
 //! What an agent gives its long-term memory: files, documents, journals and a model to ask.
 //!
-//! Effects: the clock, the environment, the store (writes), the model, what it is given.
+//! Effects: the clock, randomness, the environment, the local disk (reads), the store (writes), the
+//! model.
 
 use crate::metered_model::{MeteredError, MeteredModel};
 use crate::model_facts::UNKNOWN_SIDE_WINDOW_TOKENS;

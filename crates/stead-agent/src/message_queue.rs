@@ -1,6 +1,6 @@
 //! The message queue of a session: messages that arrive during a run, and how they are handled.
 //!
-//! Effects: in-process state, the clock.
+//! Effects: the clock.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,8 @@
 //! Single questions to a model besides the answers of a run: summaries, memory, hooks. Each is
 //! reserved in the budget, asked, settled and, where the caller wants it, logged as usage.
 //!
-//! Effects: in-process state, the clock, the store (writes), the model.
+//! Effects: the clock, randomness, the environment, the local disk (reads), the store (writes), the
+//! model.
 
 use crate::model_facts::Pricing;
 use crate::{AgentError, AgentParts, Budget, BudgetError, Purpose, UsageLog, UsageRecord};

@@ -1,6 +1,6 @@
 //! Prices and token limits of models: from settings, from the model, or from its endpoint.
 //!
-//! Effects: in-process state, the model, the network.
+//! Effects: the model.
 
 use crate::AgentParts;
 use std::collections::BTreeMap;

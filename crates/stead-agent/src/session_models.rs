@@ -1,7 +1,7 @@
 //! Which model a session continues with: the one that its journal records, unless whoever opens the
 //! session chose another.
 //!
-//! Effects: in-process state, the environment, the local disk (writes), what it is given.
+//! Effects: none.
 
 use crate::builder::side_model;
 use crate::{Agent, AgentError, AgentParts, ModelConnector};

@@ -1,7 +1,7 @@
 //! Small JSON documents that many processes change: each change is read, modified and written with
 //! compare-and-set, and tried again after a conflict.
 //!
-//! Effects: the clock, randomness, the store (writes), what it is given.
+//! Effects: the clock, randomness, the store (writes).
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

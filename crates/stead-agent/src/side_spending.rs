@@ -1,6 +1,6 @@
 //! What calls of models beside the answers of runs cost in this process.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use stead_core::Usd;

@@ -1,7 +1,7 @@
 //! The agents that a workspace defines besides its own, and their roles.
 //!
-//! Effects: in-process state, randomness, workspace files (reads), tools, the model, what it is
-//! given.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (writes), the store (writes), the journal (writes), hooks, tools, the model.
 
 use crate::subagents::{TaskIdentity, child_files};
 use crate::{Agent, AgentError, AgentParts, Delegate, HookTask, Hooks, RunOptions, Session};

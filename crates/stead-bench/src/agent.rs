@@ -1,6 +1,7 @@
 //! The agent that `bench/` measures.
 //!
-//! Effects: workspace files (reads), the local disk (writes), the store (writes), the network.
+//! Effects: the clock, randomness, the environment, workspace files (reads), the local disk
+//! (writes), the network.
 
 use crate::args::BenchCommon;
 use anyhow::Context;

@@ -3,8 +3,8 @@
 //! The day has one-shot runs and chats, some of which go on after a pause. The clock is set, so that
 //! a day takes a moment. After each run, work of memory that is due is done, as the command line does.
 //!
-//! Effects: in-process state, the clock, workspace files (writes), the store (writes), the journal
-//! (appends), the model.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (writes), the store (writes), the journal (writes), hooks, tools, the model, the network.
 
 use anyhow::Context;
 use futures_util::stream::{self, BoxStream, StreamExt};

@@ -1,6 +1,6 @@
 //! Measuring the writing and the loading of one long session.
 //!
-//! Effects: the clock, the local disk (writes), the journal (appends).
+//! Effects: the clock, the local disk (writes), the journal (writes).
 
 use serde_json::{Value, json};
 use std::path::Path;

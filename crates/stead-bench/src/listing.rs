@@ -1,7 +1,8 @@
 //! Measuring a folder with many sessions, for `bench/`: making it, and what it costs to follow one
 //! of them.
 //!
-//! Effects: the clock, the environment, the local disk (writes), the journal (appends).
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (writes), the store (writes), the journal (writes), hooks, tools, the model, the network.
 
 use serde_json::{Value, json};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The adapter through which `bench/` measures Stead the way it measures other harnesses.
 //!
-//! Effects: the environment, the terminal, the local disk (writes), tools, the model, the network.
+//! Effects: all.
 
 mod agent;
 mod args;

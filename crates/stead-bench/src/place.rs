@@ -1,7 +1,7 @@
 //! Measuring operations per second in a place, for `bench/`.
 //!
-//! Effects: the clock, randomness, workspace files (writes), the store (writes), the journal
-//! (appends).
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (writes), the journal (writes), the network.
 
 use crate::args::{BenchLayers, BenchOp, PlaceArgs};
 use serde_json::{Map, Value};

@@ -1,6 +1,8 @@
 //! Running sessions and measuring the setup of turns, for `bench/`.
 //!
-//! Effects: the clock, randomness, the terminal, the local disk (reads), tools, the model, the network.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (writes), the
+//! local disk (writes), the store (writes), the journal (writes), hooks, tools, the model, the
+//! network.
 
 use crate::agent::bench_agent;
 use crate::args::BenchCommon;

@@ -1,6 +1,6 @@
 //! Measuring searches among many lines, for `bench/`.
 //!
-//! Effects: the clock, the local disk (writes), the index.
+//! Effects: the clock, the local disk (writes).
 
 use serde_json::{Value, json};
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! Measuring the cost of subagents besides their models, for `bench/`.
 //!
-//! Effects: in-process state, the clock, randomness, the environment, the journal (appends), tools, the model.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (writes), the store (writes), the journal (writes), hooks, tools, the model, the network.
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::{Value, json};

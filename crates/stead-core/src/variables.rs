@@ -1,6 +1,6 @@
 //! Substitution of variables, `${VAR}` and `${VAR:-default}`, in settings.
 //!
-//! Effects: what it is given.
+//! Effects: none.
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! The actor of a session: it alone uses the session in this process. It takes commands from the
 //! mailbox and starts runs; the commands that need no run are in `changes.rs` and `answers.rs`.
 //!
-//! Effects: in-process state, the clock, workspace files (writes), the store (writes), the journal
-//! (appends), hooks, tools, the model.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (reads), the store (writes), the journal (writes), hooks, tools, the model.
 
 use crate::error::is_locked;
 use crate::link::{LinkMessage, receive};

@@ -1,7 +1,7 @@
 //! Answers to questions of a parked run.
 //!
-//! Effects: the clock, workspace files (writes), the store (writes), the journal (appends), hooks,
-//! tools, the model.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (reads), the store (writes), the journal (writes), hooks, tools, the model.
 
 use crate::actor::SessionActor;
 use crate::error::is_locked;

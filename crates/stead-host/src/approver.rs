@@ -1,6 +1,6 @@
 //! The approver of a host: answers to the questions of a run, whoever sends them.
 //!
-//! Effects: in-process state, the clock.
+//! Effects: the clock.
 
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,8 @@
 //! The commands that change a session without a run: settings, pins, compaction, rewinding, undo;
 //! and those that stop or take back what others began.
 //!
-//! Effects: the clock, workspace files (writes), the store (writes), the journal (appends), hooks,
-//! tools, the model.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (reads), the store (writes), the journal (writes), hooks, tools, the model.
 
 use crate::actor::SessionActor;
 use crate::error::is_locked;

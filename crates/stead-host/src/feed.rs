@@ -1,6 +1,6 @@
 //! The events of a session that this process runs, for subscribers here and elsewhere.
 //!
-//! Effects: in-process state, the clock, the store (writes).
+//! Effects: the clock, the store (writes).
 
 use crate::link::{LinkMessage, SessionLink};
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! A handle to a session, and what it shares with the actor of the session.
 //!
-//! Effects: in-process state, the clock, randomness, the store (writes), the journal (reads).
+//! Effects: the clock, randomness, the store (writes), the journal (writes).
 
 use crate::approver::HostApprover;
 use crate::error;

@@ -1,7 +1,7 @@
 //! The host: the agents of this process, and the actors of their sessions.
 //!
-//! Effects: in-process state, the clock, the store (writes), the journal (appends), hooks, tools,
-//! the model.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (writes), the store (writes), the journal (writes), hooks, tools, the model, the network.
 
 use crate::actor::SessionActor;
 use crate::handle::{SessionHandle, SharedSession};

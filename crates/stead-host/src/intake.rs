@@ -1,6 +1,6 @@
 //! The durable inbox of a session: putting commands in, taking them out, and settling them.
 //!
-//! Effects: in-process state, the clock, randomness, the store (writes).
+//! Effects: the clock, randomness, the store (writes).
 
 use crate::error;
 use crate::link::{LinkMessage, SessionLink};

@@ -1,7 +1,7 @@
 //! The mailbox of an actor: the messages of clients and of other processes, and what waits until the
 //! session is idle. The rows of the inbox are in `rows.rs`.
 //!
-//! Effects: in-process state, the clock, randomness, the store (writes).
+//! Effects: the clock, randomness, the store (writes).
 
 use crate::feed::HELLO_LASTS;
 use crate::handle::SharedSession;

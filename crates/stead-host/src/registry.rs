@@ -1,6 +1,7 @@
 //! The agents of a host by name. Those of folders are built again when their files have changed.
 //!
-//! Effects: in-process state, the local disk (writes), the network, what it is given.
+//! Effects: the clock, randomness, the environment, workspace files (reads), the local disk
+//! (writes), the network.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Messages to the actor of a session, and whom to tell what became of a command.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 use crate::mailbox::not_this_run;
 use crate::run_progress::{ReceiptSender, RunProgress};

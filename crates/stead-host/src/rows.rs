@@ -1,7 +1,7 @@
 //! The rows of the inbox that an actor takes, and where each is delivered: to the run that is going
 //! on, to the message queue, or to the commands that wait until the session is idle.
 //!
-//! Effects: in-process state, the clock, the store (writes).
+//! Effects: the clock, randomness, the store (writes).
 
 use crate::approver::SentAnswers;
 use crate::disposition::{Disposition, SessionPhase, disposition};

@@ -1,6 +1,6 @@
 //! The progress of a run: what it has recorded that the actor of its session must know.
 //!
-//! Effects: in-process state, the clock, randomness, the store (writes).
+//! Effects: the clock, randomness, the store (writes).
 
 use crate::feed::Feed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

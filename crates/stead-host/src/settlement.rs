@@ -1,6 +1,6 @@
 //! Part of the mailbox of a session: telling clients and the inbox what became of commands.
 //!
-//! Effects: in-process state, the clock, randomness, the store (writes).
+//! Effects: the clock, randomness, the store (writes).
 
 use crate::approver::SentAnswers;
 use crate::error::{self, is_locked, is_passing};

@@ -1,6 +1,6 @@
 //! A subscription: the journal from a point on, with live events in between.
 //!
-//! Effects: in-process state, the clock, the store (writes), the journal (reads).
+//! Effects: the clock, the store (writes), the journal (reads).
 
 use crate::approver::AttachedPerson;
 use crate::error;

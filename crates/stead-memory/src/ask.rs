@@ -1,6 +1,6 @@
 //! Questions to the model that extracts and merges facts.
 //!
-//! Effects: the clock, the store (writes), the model.
+//! Effects: the model.
 
 use crate::context::MemoryQuestion;
 use crate::error::MemoryError;

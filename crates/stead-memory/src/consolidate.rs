@@ -5,7 +5,8 @@
 //! point, or a second worker, does no harm. A file that was changed meanwhile is read again, and the
 //! same plan is applied to its new content.
 //!
-//! Effects: the clock, the environment, workspace files (writes), the store (writes), the model.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the store (writes),
+//! the model.
 
 use crate::error::MemoryError;
 use crate::fact::Fact;

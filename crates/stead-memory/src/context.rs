@@ -1,6 +1,6 @@
 //! The memory context: what long-term memory needs from the agent that it belongs to.
 //!
-//! Effects: the clock, what it is given.
+//! Effects: the clock.
 
 use crate::MemoryError;
 use futures_util::future::BoxFuture;

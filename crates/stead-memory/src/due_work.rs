@@ -1,8 +1,8 @@
 //! The work of memory that is due: sessions to look through, and facts to merge. One process at a
 //! time works for a user; a lease says which.
 //!
-//! Effects: the clock, workspace files (writes), the store (writes), the journal (reads), the
-//! model.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the store (writes),
+//! the journal (reads), the model.
 
 use crate::Memory;
 use crate::due::MAX_FAILURES;

@@ -1,6 +1,6 @@
 //! Extraction: asking the model for facts, and checking its answer.
 //!
-//! Effects: the clock, the store (writes), the model.
+//! Effects: the model.
 
 use crate::credentials::holds_credentials;
 use crate::error::MemoryError;

@@ -1,6 +1,6 @@
 //! The files of a memory: curated memory, facts by day, quarantine, archive.
 //!
-//! Effects: the environment, workspace files (writes).
+//! Effects: randomness, the environment, workspace files (writes).
 
 use crate::error::MemoryError;
 use crate::fact::{Fact, normalised};

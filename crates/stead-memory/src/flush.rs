@@ -5,7 +5,8 @@
 //! first fact is written, on condition that its mark did not move; facts have ids and are written
 //! once; moving the mark and deleting the record is the last step.
 //!
-//! Effects: workspace files (writes), the store (writes), the journal (reads), the model.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the store (writes),
+//! the journal (reads), the model.
 
 use crate::context::MemoryContext;
 use crate::error::MemoryError;

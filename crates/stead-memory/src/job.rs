@@ -1,6 +1,6 @@
 //! When facts are merged, and the jobs that earlier versions left in the queue of a tenant.
 //!
-//! Effects: the clock, the store (writes).
+//! Effects: the clock, randomness, the store (writes).
 
 use crate::context::MemoryContext;
 use crate::error::MemoryError;

@@ -1,7 +1,7 @@
 //! `Memory`: the handle to the long-term memory of an agent.
 //!
-//! Effects: the clock, workspace files (writes), the store (writes), the journal (reads), the
-//! model.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the store (writes),
+//! the journal (reads), the model.
 
 use crate::consolidate::ConsolidationReport;
 use crate::context::MemoryContext;

@@ -1,6 +1,6 @@
 //! Asking the model how to merge new facts into curated memory.
 //!
-//! Effects: the clock, the store (writes), the model.
+//! Effects: the model.
 
 use crate::error::MemoryError;
 use crate::fact::Fact;

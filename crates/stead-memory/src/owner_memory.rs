@@ -1,6 +1,6 @@
 //! The memory of one owner: files that people read, and documents with the progress of jobs.
 //!
-//! Effects: what it is given.
+//! Effects: none.
 
 use crate::context::MemoryContext;
 use crate::error::MemoryError;

@@ -1,7 +1,7 @@
 //! Documents with the progress of memory jobs. Every change checks the version of the document, so
 //! that of two workers only one continues from any point.
 //!
-//! Effects: the store (writes).
+//! Effects: the clock, randomness, the store (writes).
 
 use crate::error::MemoryError;
 use crate::fact::FactSource;

@@ -1,6 +1,6 @@
 //! The review of long-term memory: what people are shown of it, and their decisions about it.
 //!
-//! Effects: the clock, the environment, workspace files (writes), the store (writes).
+//! Effects: the clock, randomness, the environment, workspace files (writes), the store (writes).
 
 use crate::Memory;
 use crate::due::MAX_FAILURES;

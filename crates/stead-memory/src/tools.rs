@@ -1,6 +1,6 @@
 //! `memory_save` and `memory_forget`: the tools with which an agent changes its memory.
 //!
-//! Effects: the clock, the environment, workspace files (writes).
+//! Effects: the clock, randomness, the environment, workspace files (writes).
 
 use crate::credentials::holds_credentials;
 use crate::error::MemoryError;

@@ -5,7 +5,7 @@
 //! says that a session waits. How far it was looked through is told by its mark, so a note that is
 //! lost or left over does no harm.
 //!
-//! Effects: the store (writes).
+//! Effects: the clock, randomness, the store (writes).
 
 use crate::context::MemoryContext;
 use crate::error::MemoryError;

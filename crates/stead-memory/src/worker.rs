@@ -1,6 +1,6 @@
 //! The worker that does the memory work of a tenant.
 //!
-//! Effects: in-process state, the clock, randomness, workspace files (writes), the store (writes),
+//! Effects: the clock, randomness, the environment, workspace files (writes), the store (writes),
 //! the journal (reads), the model.
 
 use crate::Memory;

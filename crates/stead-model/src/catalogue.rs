@@ -1,6 +1,6 @@
 //! The built-in table of models: windows, limits, abilities, prices.
 //!
-//! Effects: none (a cached constant).
+//! Effects: none.
 
 use crate::{Abilities, providers};
 use std::sync::LazyLock;

@@ -1,6 +1,6 @@
 //! Creating a model from its name and settings.
 //!
-//! Effects: the environment, the local disk (writes), what it is given.
+//! Effects: randomness, the local disk (writes).
 
 use crate::catalogue::known_models;
 use crate::http::{HttpModel, HttpSettings, is_loopback};

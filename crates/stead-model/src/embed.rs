@@ -1,6 +1,6 @@
 //! Text embeddings from any endpoint compatible with OpenAI's `POST /embeddings`.
 //!
-//! Effects: in-process state, the clock, the environment, the model, the network, what it is given.
+//! Effects: the clock, the environment, the local disk (reads), the network.
 
 use crate::classify::{classify, retry_after};
 use crate::connect::{Endpoint, resolve_endpoint};

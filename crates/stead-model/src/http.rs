@@ -1,6 +1,6 @@
 //! A model over HTTP: any wire, streamed or whole.
 //!
-//! Effects: in-process state, the clock, the environment, the model, the network.
+//! Effects: the clock, the environment, the local disk (reads), the network.
 
 mod client;
 mod error;

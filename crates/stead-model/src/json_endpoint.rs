@@ -1,6 +1,6 @@
 //! JSON requests to an endpoint that is not a model.
 //!
-//! Effects: the clock, the environment, the network.
+//! Effects: the clock, the environment, the local disk (reads), the network.
 
 use crate::ModelError;
 use crate::http::{client, network_error};

@@ -1,6 +1,6 @@
 //! Models that need no network: `scripted:FILE`, `replay:FILE`, and `record:FILE=provider:model`.
 //!
-//! Effects: the local disk (writes), what it is given.
+//! Effects: the local disk (writes).
 
 use crate::{Model, ModelError, Recorder, Replay, ScriptedModel};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The contract of a model: the trait `Model`, what it is asked, and what it answers.
 //!
-//! Effects: in-process state, the model, what it is given.
+//! Effects: the model.
 
 use crate::{Abilities, Caching, ModelError, ModelFacts, ReportedLimits};
 use futures_util::StreamExt;

@@ -1,6 +1,6 @@
 //! A model with facts from the settings in place of its own.
 //!
-//! Effects: the model, what it is given.
+//! Effects: the model.
 
 use crate::{Abilities, Delta, Model, ModelError, ModelFacts, ReportedLimits, Request};
 use futures_util::future::BoxFuture;

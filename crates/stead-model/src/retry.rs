@@ -1,6 +1,6 @@
 //! Retries with the same model after a pause, and fallbacks to other models.
 //!
-//! Effects: the clock, randomness, the model, what it is given.
+//! Effects: the clock, randomness, the model.
 
 use crate::{Delta, Model, ModelError, ModelFacts, ReportedLimits, Request};
 use futures_util::StreamExt;

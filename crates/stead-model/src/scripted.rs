@@ -1,6 +1,6 @@
 //! A model that plays a script: deterministic, with no network and no key.
 //!
-//! Effects: in-process state, the clock, the local disk (reads).
+//! Effects: the clock, the local disk (reads).
 
 mod condition;
 mod deltas;

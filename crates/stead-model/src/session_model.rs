@@ -1,6 +1,6 @@
 //! The settings of a model as a session's journal records them.
 //!
-//! Effects: the environment, what it is given.
+//! Effects: the environment.
 
 use crate::connect::EnvLookup;
 use crate::local::LOCAL_PROVIDERS;

@@ -10,7 +10,7 @@
 //! tools (the date, a new tool) do not matter if the conversation is the same; a different
 //! conversation is an error that names the first message that differs.
 //!
-//! Effects: in-process state, the local disk (writes), the model, what it is given.
+//! Effects: the local disk (writes), the model.
 
 mod fingerprint;
 mod redaction;

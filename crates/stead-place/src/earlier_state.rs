@@ -1,6 +1,6 @@
 //! State that lies elsewhere in the folder than it is looked for.
 //!
-//! Effects: the local disk (writes).
+//! Effects: the clock, the local disk (writes).
 
 use crate::local::home_disk;
 use crate::{PlaceError, PlaceSettings};

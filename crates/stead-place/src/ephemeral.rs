@@ -1,6 +1,6 @@
 //! A place whose sessions end with the process.
 //!
-//! Effects: in-process state, the clock, what it is given.
+//! Effects: the local disk (writes).
 
 use crate::{OwnerState, Place, PlaceKind, ProjectAccess};
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! Opening the place that settings name.
 //!
-//! Effects: the clock, randomness, the local disk (writes), the store (writes), the network.
+//! Effects: the clock, randomness, the environment, the local disk (writes), the network.
 
 use crate::earlier_state::adopt_earlier_state;
 use crate::store_url::{StorePathBase, connect_store};

@@ -1,6 +1,6 @@
 //! A cache of the sessions and states of the owners that were used last.
 //!
-//! Effects: in-process state, what it is given.
+//! Effects: none.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

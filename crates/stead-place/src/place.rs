@@ -1,6 +1,6 @@
 //! The contract of a place: what it gives each owner.
 //!
-//! Effects: none here; those of its implementations.
+//! Effects: none.
 
 use futures_util::future::BoxFuture;
 use std::fmt::Debug;

@@ -1,6 +1,6 @@
 //! The store place: a store that other machines may share, laid over a local template.
 //!
-//! Effects: in-process state, the clock, randomness, the store (writes).
+//! Effects: the local disk (writes).
 
 use crate::template::template_of;
 use crate::{

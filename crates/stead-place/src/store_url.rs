@@ -1,6 +1,6 @@
 //! Connecting to a store by its URL.
 //!
-//! Effects: the clock, the environment, the local disk (writes), the store (writes), the network.
+//! Effects: the clock, randomness, the environment, the local disk (writes), the network.
 
 use crate::PlaceError;
 use std::path::{Component, Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Running a child process and streaming its output.
 //!
-//! Effects: the clock, randomness, processes, what it is given.
+//! Effects: the clock, randomness, the local disk (reads), processes.
 
 use crate::process_tree::ProcessTree;
 use crate::{ExecOutcome, OutputSink, SandboxError, SinkState};

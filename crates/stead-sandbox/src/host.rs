@@ -1,6 +1,6 @@
 //! Running commands directly on the machine.
 //!
-//! Effects: the clock, randomness, the local disk (reads), processes, what it is given.
+//! Effects: the clock, randomness, the local disk (reads), processes.
 
 use crate::{Exec, ExecLimits, ExecOutcome, Isolation, OutputSink, Sandbox, SandboxError, capture};
 use futures_util::future::BoxFuture;

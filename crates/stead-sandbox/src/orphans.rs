@@ -1,6 +1,6 @@
 //! Killing orphan processes: those that left the process group of their command.
 //!
-//! Effects: the clock, the environment, processes.
+//! Effects: the clock, the local disk (reads), processes.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;

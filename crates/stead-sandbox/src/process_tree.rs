@@ -1,6 +1,6 @@
 //! The process tree of a command: the command with everything it started.
 //!
-//! Effects: the clock, randomness, processes.
+//! Effects: the clock, randomness, the local disk (reads), processes.
 
 use crate::orphans;
 use rustix::process::{Pid, Signal, kill_process_group};

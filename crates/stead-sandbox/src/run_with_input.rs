@@ -1,6 +1,6 @@
 //! Running a child process with an input and a short output.
 //!
-//! Effects: the clock, randomness, processes.
+//! Effects: the clock, randomness, the local disk (reads), processes.
 
 use crate::capture::{DRAIN_GRACE, MAX_TIMEOUT, TERM_GRACE, exit_outcome};
 use crate::process_tree::ProcessTree;

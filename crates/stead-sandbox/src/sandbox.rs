@@ -1,6 +1,6 @@
 //! The contract of a sandbox.
 //!
-//! Effects: none here; those of its implementations.
+//! Effects: none.
 
 use crate::OutputSink;
 use futures_util::future::BoxFuture;

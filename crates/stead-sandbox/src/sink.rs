@@ -1,6 +1,6 @@
 //! The contract of a receiver of a command's output.
 //!
-//! Effects: none here; those of its implementations.
+//! Effects: none.
 
 use futures_util::future::BoxFuture;
 

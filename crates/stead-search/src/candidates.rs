@@ -1,6 +1,6 @@
 //! Part of a search: selecting the rows to rank, with the index alone and without reading a text.
 //!
-//! Effects: the index.
+//! Effects: the local disk (writes).
 
 use crate::query::QueryTerms;
 use crate::{Query, SearchScope};

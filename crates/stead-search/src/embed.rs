@@ -1,6 +1,6 @@
 //! The contract of embeddings, for ranking by meaning.
 //!
-//! Effects: none here; those of its implementations.
+//! Effects: none.
 
 use futures_util::future::BoxFuture;
 use std::fmt::Debug;

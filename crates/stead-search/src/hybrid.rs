@@ -1,6 +1,6 @@
 //! Searching by words and by meaning at once.
 //!
-//! Effects: the clock, the local disk (writes), the index, the model, what it is given.
+//! Effects: the clock, the local disk (writes), the model.
 
 use crate::candidates::SearchFilter;
 use crate::embed::{Embed, HybridOptions};

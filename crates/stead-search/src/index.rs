@@ -1,6 +1,6 @@
 //! The search index: syncing sources and listing them.
 //!
-//! Effects: in-process state, the local disk (writes), the index.
+//! Effects: the local disk (writes).
 
 use crate::error::{SqliteFault, classify_error};
 use crate::index_file::{self, IndexConnections};

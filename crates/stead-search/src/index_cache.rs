@@ -1,6 +1,6 @@
 //! A cache of the search indexes of many owners, each opened on first use.
 //!
-//! Effects: in-process state, the local disk (writes), the index.
+//! Effects: the local disk (writes).
 
 use crate::{Index, IndexError};
 use std::path::{Path, PathBuf};

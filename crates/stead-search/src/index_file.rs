@@ -1,6 +1,6 @@
 //! The file of a search index: opened if it is valid, replaced otherwise.
 //!
-//! Effects: the clock, the local disk (writes), the index.
+//! Effects: the local disk (writes).
 
 use crate::error::{SqliteFault, classify_error};
 use crate::schema::{APPLICATION_ID, FORMAT_VERSION, TABLES};

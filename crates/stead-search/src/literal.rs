@@ -1,6 +1,6 @@
 //! Queries without words: their symbols are searched literally, in a limited number of rows.
 //!
-//! Effects: the index.
+//! Effects: the local disk (writes).
 
 use crate::candidates::SearchFilter;
 use crate::search::{Hit, StoredRow};

@@ -1,6 +1,6 @@
 //! Executing a query of the search index.
 //!
-//! Effects: in-process state, the local disk (writes), the index.
+//! Effects: the local disk (writes).
 
 use crate::candidates::{SearchFilter, candidates};
 use crate::index::Index;

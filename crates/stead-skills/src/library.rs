@@ -1,6 +1,6 @@
 //! Finding skills, and caching what their files say.
 //!
-//! Effects: in-process state, workspace files (reads).
+//! Effects: workspace files (reads).
 
 use crate::catalogue::{Catalogue, Consequence, SkillFinding};
 use crate::parse::{self, MAX_FILE_BYTES, parse_skill, too_large};

@@ -1,6 +1,6 @@
 //! Skills in the system prompt.
 //!
-//! Effects: in-process state, workspace files (reads).
+//! Effects: workspace files (reads).
 
 use crate::library::{SkillLibrary, read_skill};
 use crate::{Catalogue, Skill};

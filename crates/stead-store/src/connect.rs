@@ -1,6 +1,6 @@
 //! Opening a store by its URL.
 //!
-//! Effects: the clock, randomness, the local disk (writes), the store (writes), the network.
+//! Effects: the clock, randomness, the environment, the local disk (writes), the network.
 
 use crate::{MemoryStore, SqlStore, Store, StoreError};
 use std::sync::Arc;

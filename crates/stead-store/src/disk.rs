@@ -3,7 +3,7 @@
 //! The default methods perform the real operations. Tests pass an implementation that fails, tears
 //! or kills at the Nth operation, so no other code needs to know about injected faults.
 //!
-//! Effects: in-process state, the local disk (writes).
+//! Effects: the local disk (writes).
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
 use std::ffi::CStr;

@@ -1,6 +1,6 @@
 //! A store in the memory of one process.
 //!
-//! Effects: in-process state, the clock, the store (writes), the journal (appends).
+//! Effects: the clock.
 
 use crate::bus::MemoryBus;
 use crate::contract::{check_changes, check_lines};

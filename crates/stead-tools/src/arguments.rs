@@ -1,6 +1,6 @@
 //! Converts a model's arguments to the form that a tool's schema describes.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 use crate::closest_name;
 use jsonschema::Validator;

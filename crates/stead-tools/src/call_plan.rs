@@ -1,6 +1,6 @@
 //! The plan of a call: its effects, computed before anything happens.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: none.
 
 use crate::{SessionView, Surface, ToolError};
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! Tools that the client carries out.
 //!
-//! Effects: none (async for its trait).
+//! Effects: none.
 
 use crate::{CallPlan, Output, PlanError, Tool, ToolCx, ToolError};
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! Rust functions as tools.
 //!
-//! Effects: in-process state, what it is given.
+//! Effects: none.
 
 use crate::client::conventional_paths;
 use crate::typed::parse_args;

@@ -1,6 +1,6 @@
 //! Nested calls: how a running tool calls other tools.
 //!
-//! Effects: tools, what it is given.
+//! Effects: tools.
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! The registry: tools by name, and calls that are ready to be judged and executed.
 //!
-//! Effects: in-process state, tools, what it is given.
+//! Effects: tools.
 
 use crate::arguments::{ArgumentChecker, CheckerCache};
 use crate::{

@@ -1,6 +1,6 @@
 //! JSON schemas of argument types, short and stable because they are part of every prompt.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;

@@ -1,6 +1,6 @@
 //! Differences and similarity of texts.
 //!
-//! Effects: the clock.
+//! Effects: none.
 
 use similar::TextDiff;
 use std::time::Duration;

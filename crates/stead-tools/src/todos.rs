@@ -1,6 +1,6 @@
 //! The `write_todos` tool: the list of things to do in a conversation.
 //!
-//! Effects: none (async for its trait).
+//! Effects: none.
 
 use crate::typed::tool_family;
 use crate::{Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTitleForm, TypedTool};

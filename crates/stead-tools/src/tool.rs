@@ -1,6 +1,6 @@
 //! The tool contract: `spec` says what a tool is, `plan` what a call would do, `call` does it.
 //!
-//! Effects: in-process state, tools, what it is given.
+//! Effects: none.
 
 use crate::{CallPlan, NestedCalls, Spill, SpillFactory, Surface};
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! Tools whose arguments are a Rust type.
 //!
-//! Effects: tools, what it is given.
+//! Effects: tools.
 
 use crate::{CallPlan, Output, PlanError, Tool, ToolCx, ToolDef, ToolError, schema};
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! The macro that forwards the reading half of [`Vfs`](crate::Vfs) to the file system below.
 //!
-//! Effects: workspace files (reads).
+//! Effects: none.
 
 /// Implements the methods of [`Vfs`](crate::Vfs) that change nothing by calling the file system in
 /// the field `$inner`. For file systems that treat only changes in a special way.

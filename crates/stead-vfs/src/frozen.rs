@@ -1,7 +1,7 @@
 //! A layer that refuses changes: all for good (a read-only project), or all but one file while a
 //! switch is on (plan mode).
 //!
-//! Effects: in-process state, workspace files (writes).
+//! Effects: workspace files (writes).
 
 use crate::forward::forward_reads;
 use crate::{Expect, VPath, Version, Vfs, VfsError};

@@ -1,6 +1,6 @@
 //! Searching one file and truncating results: the parts that all grep implementations share.
 //!
-//! Effects: what it is given.
+//! Effects: none.
 
 use crate::search::{
     Case, FileMatches, FileSearchError, GrepLine, GrepMode, GrepQuery, LineKind, Syntax,

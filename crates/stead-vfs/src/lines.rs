@@ -4,7 +4,7 @@
 //! checkpoints on its way, so that the next window of the same version starts close to its first
 //! line.
 //!
-//! Effects: in-process state, workspace files (reads).
+//! Effects: workspace files (reads).
 
 use crate::{ReadRange, VPath, Version, Vfs, VfsError};
 use memchr::{memchr, memchr_iter};

@@ -1,6 +1,6 @@
 //! Making one tree equal to another, copying only what differs.
 //!
-//! Effects: workspace files (writes), what it is given.
+//! Effects: workspace files (writes).
 
 use crate::{ContentHash, DirEntry, Expect, FileKind, ReadRange, VPath, Vfs, VfsError, Walk};
 use futures_util::{StreamExt, TryStreamExt, stream, try_join};

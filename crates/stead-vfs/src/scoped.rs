@@ -1,6 +1,6 @@
 //! A folder of a file system as a file system.
 //!
-//! Effects: in-process state, the clock, workspace files (writes), what it is given.
+//! Effects: the clock, workspace files (writes).
 
 use crate::lines::{LineRange, LineWindow};
 use crate::search::{

@@ -14,7 +14,7 @@
 //!   more.
 //! - Files with a NUL byte are binary and have no matches.
 //!
-//! Effects: the clock, what it is given.
+//! Effects: the clock.
 
 use crate::{VPath, VfsError};
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! A file system that remembers what was read, so that changes of it can be found later.
 //!
-//! Effects: in-process state, workspace files (reads).
+//! Effects: workspace files (reads).
 
 use crate::{DirEntry, Expect, ReadRange, Search, Stat, VPath, Version, Vfs, VfsError};
 use bytes::Bytes;

@@ -1,6 +1,6 @@
 //! Leaving paths out of listings and searches.
 //!
-//! Effects: what it is given.
+//! Effects: workspace files (writes).
 
 use crate::lines::{LineRange, LineWindow};
 use crate::search::{

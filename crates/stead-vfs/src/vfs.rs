@@ -1,6 +1,6 @@
 //! The contract of a file system.
 //!
-//! Effects: none here; those of its implementations.
+//! Effects: workspace files (writes).
 
 use crate::lines::{self, LineRange, LineWindow};
 use crate::{PathError, Search, VPath, walk};

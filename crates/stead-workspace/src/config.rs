@@ -1,6 +1,6 @@
 //! The settings in `agent.yaml`: every key is typed; unknown keys are errors with their position.
 //!
-//! Effects: the environment, the local disk (reads), what it is given.
+//! Effects: the environment.
 
 use crate::{
     Approval, BudgetSettings, ClientToolSettings, CompactionSettings, DisabledFeatures,

@@ -1,6 +1,6 @@
 //! The `search:` settings of agent.yaml, and the embedding model that they name.
 //!
-//! Effects: the model, the network, what it is given.
+//! Effects: the clock, the environment, the local disk (reads), the network.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! Cached reading of the files that every turn needs.
 //!
-//! Effects: in-process state, workspace files (reads).
+//! Effects: workspace files (reads).
 
 use crate::WorkspaceError;
 use crate::layout::decode_text;

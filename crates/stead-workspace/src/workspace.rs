@@ -1,7 +1,7 @@
 //! A folder opened as a workspace: its files, the agent they define, and what is read from them anew
 //! for every turn. It reads files and changes none.
 //!
-//! Effects: in-process state, workspace files (reads), the local disk (reads), what it is given.
+//! Effects: workspace files (reads), the local disk (reads).
 
 use crate::folder_trust::{placeholder_variable, restrict, server_parts};
 use crate::layout::{

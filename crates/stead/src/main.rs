@@ -1,6 +1,6 @@
 //! The `stead` command.
 //!
-//! Effects: the environment, the terminal, the local disk (writes), tools, the model, processes.
+//! Effects: all.
 
 mod cli;
 

@@ -1,6 +1,7 @@
 //! Answers to approval questions, from any process: checked against the question, then recorded.
 //!
-//! Effects: the clock, workspace files (reads), the store (writes), the journal (appends).
+//! Effects: the clock, randomness, the environment, workspace files (reads), the local disk
+//! (reads), the store (writes), the journal (writes).
 
 use super::OpenQuestion;
 use super::grants::AskReason;

@@ -1,6 +1,7 @@
 //! Approval questions during a run, to hooks and to the person who is there.
 //!
-//! Effects: the clock, the store (writes), the journal (appends), hooks, what it is given.
+//! Effects: the clock, randomness, workspace files (reads), the local disk (reads), the store
+//! (writes), the journal (writes), hooks.
 
 use super::answer::{AnswerChecker, CheckedAnswer, expired_decision, store_grants};
 use crate::run::{RunStop, ToolCaller};

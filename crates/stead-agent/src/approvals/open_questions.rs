@@ -1,6 +1,6 @@
 //! The open approval questions of all sessions of an owner.
 //!
-//! Effects: the store (reads), the journal (reads).
+//! Effects: the journal (reads).
 
 use crate::{Agent, AgentError, Session};
 use serde::Serialize;

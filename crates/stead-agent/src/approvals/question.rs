@@ -1,6 +1,6 @@
 //! What a person is asked about a call: what they see, how they may answer, and until when.
 //!
-//! Effects: the clock, workspace files (reads), what it is given.
+//! Effects: the clock, workspace files (reads).
 
 use crate::CallFacts;
 use crate::admission::{CallGate, resolved_paths};

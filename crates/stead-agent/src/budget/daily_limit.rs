@@ -1,6 +1,6 @@
 //! The daily budget limit, shared by all sessions, processes and machines of an owner.
 //!
-//! Effects: the clock, randomness, the environment, the store (writes).
+//! Effects: the clock, randomness, the environment, the local disk (reads), the store (writes).
 
 use super::BudgetError;
 use crate::{AgentParts, shared_document};

@@ -4,7 +4,8 @@
 //! run itself, its summaries, hooks and subagents. The limits of a run and of its session are
 //! counted in memory, the daily limit in a document that all processes of the owner share.
 //!
-//! Effects: in-process state, the clock, randomness, workspace files (reads), the store (writes).
+//! Effects: the clock, randomness, the environment, workspace files (reads), the local disk
+//! (reads), the store (writes).
 
 mod daily_limit;
 mod session_spending;

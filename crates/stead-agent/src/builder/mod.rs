@@ -1,6 +1,7 @@
 //! `AgentBuilder`: builds an agent from the folder of a workspace, its models and its place.
 //!
-//! Effects: the environment, the local disk (writes), the network, what it is given.
+//! Effects: the clock, randomness, the environment, workspace files (reads), the local disk
+//! (writes), the network.
 
 mod error;
 mod models;

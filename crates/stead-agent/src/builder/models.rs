@@ -1,6 +1,6 @@
 //! Which models an agent uses, and how they are connected to.
 //!
-//! Effects: the environment, the local disk (writes), what it is given.
+//! Effects: randomness, the environment, the local disk (writes).
 
 use super::BuildError;
 use crate::ModelConnector;

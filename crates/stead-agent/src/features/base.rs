@@ -1,6 +1,6 @@
 //! The base sections of the prompt: the persona, the workspace and the facts of the session.
 //!
-//! Effects: none (async for its trait).
+//! Effects: none.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! The files feature: it offers the file tools.
 //!
-//! Effects: none (async for its trait).
+//! Effects: none.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

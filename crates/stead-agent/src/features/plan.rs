@@ -1,7 +1,7 @@
 //! The plan feature: the tools of plan mode, and when to use them. The gate and the files enforce
 //! plan mode.
 //!
-//! Effects: none (async for its trait).
+//! Effects: none.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! The shell feature: the `execute` tool, and the section of the prompt about commands.
 //!
-//! Effects: what it is given.
+//! Effects: none.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

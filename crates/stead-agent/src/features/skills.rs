@@ -1,6 +1,6 @@
 //! Skills: instructions that the agent loads when it needs them.
 //!
-//! Effects: in-process state, workspace files (reads).
+//! Effects: workspace files (reads).
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! The tasks feature: tools for the task list of the workspace, which sessions share.
 //!
-//! Effects: none (async for its trait).
+//! Effects: none.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

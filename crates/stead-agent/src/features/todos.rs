@@ -1,6 +1,6 @@
 //! The todos feature: the tool for the todo list of a session, and when to use it.
 //!
-//! Effects: none (async for its trait).
+//! Effects: none.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;

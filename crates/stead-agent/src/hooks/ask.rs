@@ -1,6 +1,7 @@
 //! Asking one hook: a program, an HTTP endpoint, a model or an agent.
 //!
-//! Effects: the clock, the store (writes), hooks, the model, the network, processes.
+//! Effects: the clock, randomness, the environment, the local disk (reads), the store (writes),
+//! hooks, the model, the network, processes.
 
 use super::answer::{HookAnswer, HookDecision, json_in_text, parse_answer};
 use super::runtime::{Delegate, HookRuntime, HookTask};

@@ -2,7 +2,7 @@
 //!
 //! Collects results and records nothing: the caller appends [`HookResults::runs`] to the journal.
 //!
-//! Effects: in-process state, the clock, hooks, what it is given.
+//! Effects: the clock, hooks.
 
 use super::ask::{HookContext, HookFailure, ask_hook};
 use super::effect::{

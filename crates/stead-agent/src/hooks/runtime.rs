@@ -1,6 +1,6 @@
 //! The runtime of hooks: what they need from the process that runs them.
 //!
-//! Effects: what it is given.
+//! Effects: none.
 
 use crate::DelegationBounds;
 use futures_util::future::BoxFuture;

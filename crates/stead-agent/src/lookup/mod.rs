@@ -3,7 +3,8 @@
 //! Each search first updates the index with what changed since the last one. Nothing else updates
 //! it, and it can be deleted at any time.
 //!
-//! Effects: the clock, workspace files (reads), the journal (reads), the index, the model.
+//! Effects: the clock, workspace files (reads), the local disk (writes), the journal (reads), the
+//! model.
 
 mod dates;
 mod journal;

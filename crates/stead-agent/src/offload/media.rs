@@ -1,6 +1,6 @@
 //! Offloading of media: images, documents and sounds. Equal content is stored once.
 //!
-//! Effects: in-process state, workspace files (writes).
+//! Effects: workspace files (writes).
 
 use super::{MAX_INLINE_BYTES, Offload, OffloadFailure};
 use base64::Engine;

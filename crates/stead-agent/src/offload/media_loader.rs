@@ -1,6 +1,6 @@
 //! Loading the data of offloaded media into messages for the model.
 //!
-//! Effects: in-process state, workspace files (reads).
+//! Effects: workspace files (reads).
 
 use super::media::media_placeholder;
 use base64::Engine;

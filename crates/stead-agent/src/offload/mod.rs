@@ -10,7 +10,7 @@
 //! The folder is part of the tree: the agent can read and search it, but not change it. It is
 //! removed with its session, and its size is limited.
 //!
-//! Effects: in-process state, workspace files (writes).
+//! Effects: workspace files (writes).
 
 mod cleanup;
 mod copy;

@@ -1,6 +1,6 @@
 //! Offloading of long texts.
 //!
-//! Effects: in-process state, workspace files (writes).
+//! Effects: workspace files (writes).
 
 use super::{MAX_INLINE_BYTES, Offload, OffloadFailure};
 use stead_core::{Block, text_tokens};

@@ -1,7 +1,7 @@
 //! What is recorded about tool calls that do not run: questions, answers in their place, refusals,
 //! and results of calls that will never be finished.
 //!
-//! Effects: workspace files (writes), the journal (appends), what it is given.
+//! Effects: workspace files (writes), the journal (writes).
 
 use super::caller::{SKIPPED_TEXT, ToolCaller, is_begun};
 use super::execution::ShownCall;

@@ -1,6 +1,7 @@
 //! The tool calls of one step: each is admitted by the gate, executed, and recorded.
 //!
-//! Effects: workspace files (writes), the journal (appends), hooks, tools, what it is given.
+//! Effects: the clock, randomness, workspace files (writes), the local disk (reads), the store
+//! (writes), the journal (writes), hooks, tools.
 
 use super::conversation::Conversation;
 use super::journal::RunJournal;

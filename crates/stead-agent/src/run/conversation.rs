@@ -1,6 +1,6 @@
 //! The conversation of a run as the model sees it: prompt, tools, parameters and messages.
 //!
-//! Effects: in-process state, workspace files (writes).
+//! Effects: workspace files (writes).
 
 use crate::offload::{MediaLoader, Offload};
 use crate::{Session, TurnSetup};

@@ -1,8 +1,8 @@
 //! The loop of a run. It decides nothing: the fold says what is next
 //! ([`SessionState::next`](stead_core::SessionState::next)), the loop does it and records the result.
 //!
-//! Effects: the clock, workspace files (writes), the store (writes), the journal (appends), hooks,
-//! tools, the model, what it is given.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (reads), the store (writes), the journal (writes), hooks, tools, the model.
 
 use super::BackgroundTaskPolicy;
 use super::caller::ToolCaller;

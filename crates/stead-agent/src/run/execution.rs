@@ -1,8 +1,8 @@
 //! One tool call: begun, executed under a time limit and until the run is stopped, finished, and
 //! put on record.
 //!
-//! Effects: in-process state, the clock, workspace files (writes), the journal (appends), hooks,
-//! tools, what it is given.
+//! Effects: the clock, randomness, workspace files (writes), the store (writes), the journal
+//! (writes), hooks, tools.
 
 use super::call_records::{file_name, parent_of};
 use super::caller::{SKIPPED_TEXT, ToolCaller, intent, is_begun, is_safe_to_repeat};

@@ -1,6 +1,7 @@
 //! The journal of a run: what happens is recorded here, and listeners are told.
 //!
-//! Effects: workspace files (reads), the store (writes), the journal (appends), what it is given.
+//! Effects: the clock, the environment, workspace files (reads), the local disk (reads), the
+//! journal (writes).
 
 use super::{Listener, RunSignals};
 use crate::session::SessionWriter;

@@ -14,8 +14,8 @@
 //! [`ModelCaller`](model_call::ModelCaller) for a call of the model, and a
 //! [`Compactor`](compaction::Compactor) when the context is full.
 //!
-//! Effects: the clock, randomness, workspace files (writes), the store (writes), the journal
-//! (appends), hooks, tools, the model, what it is given.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (reads), the store (writes), the journal (writes), hooks, tools, the model.
 
 mod call_records;
 mod caller;

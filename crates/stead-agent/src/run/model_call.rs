@@ -1,7 +1,7 @@
 //! One call of the model: request, stream, reply on record.
 //!
-//! Effects: the clock, workspace files (writes), the store (writes), the journal (appends), hooks,
-//! the model, what it is given.
+//! Effects: the clock, randomness, the environment, workspace files (reads), the local disk
+//! (reads), the store (writes), the journal (writes), hooks, the model.
 
 use super::conversation::Conversation;
 use super::delta_redaction::{DeltaPart, DeltaRedaction};
@@ -53,7 +53,7 @@ impl ModelCaller<'_, '_> {
     pub(crate) async fn call(mut self) -> Result<(), RunStop> {
         if let Some(hooks) = &mut self.hooks {
             hooks
-                .before_context(self.journal, self.conversation)
+                .before_context_build(self.journal, self.conversation)
                 .await?;
         }
         let mut request = self.conversation.request(self.journal.state()).await;

@@ -2,7 +2,7 @@
 //! asks for them, and the queues in which they wait. Nothing is executed here: `nested_caller.rs`
 //! does that.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 use super::execution::FinishedCall;
 use super::stop::RunStop;

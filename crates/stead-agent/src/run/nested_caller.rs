@@ -1,7 +1,8 @@
 //! Carries out nested calls: each is matched with the journal, admitted by the gate, executed and
 //! recorded like a call of the model, and its outcome goes to the call that made it.
 //!
-//! Effects: workspace files (writes), the journal (appends), hooks, tools, what it is given.
+//! Effects: the clock, randomness, workspace files (writes), the local disk (reads), the store
+//! (writes), the journal (writes), hooks, tools.
 
 use super::caller::{ToolCaller, intent, is_safe_to_repeat};
 use super::execution::FinishedCall;

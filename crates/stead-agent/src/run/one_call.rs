@@ -3,8 +3,8 @@
 //! A single call runs in a session whose journal is kept in memory and then dropped. Gate, hooks and
 //! approvals are those of every other session.
 //!
-//! Effects: the clock, randomness, workspace files (reads), the store (writes), the journal
-//! (appends), hooks, tools, what it is given.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (reads), the store (writes), the journal (writes), hooks, tools.
 
 use super::caller::ToolCaller;
 use super::conversation::Conversation;

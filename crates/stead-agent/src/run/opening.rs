@@ -1,7 +1,7 @@
 //! The start of a run: checks before anything is recorded, then the entries that open the run.
 //!
-//! Effects: the clock, randomness, workspace files (writes), the store (writes), the journal
-//! (appends), hooks, what it is given.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (reads), the store (reads), the journal (writes), hooks.
 
 use super::conversation::Conversation;
 use super::journal::RunJournal;

@@ -1,6 +1,6 @@
 //! Signals that reach a run from outside: cancellation, the time limit, a lost lease, and messages.
 //!
-//! Effects: in-process state, the clock.
+//! Effects: the clock.
 
 use crate::MessageQueue;
 use std::sync::Arc;

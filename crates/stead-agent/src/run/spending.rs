@@ -1,6 +1,6 @@
 //! What a run spends: its budget, and the usage records of its calls.
 //!
-//! Effects: in-process state, the clock, the store (writes), what it is given.
+//! Effects: the clock, randomness, the environment, the local disk (reads), the store (writes).
 
 use super::conversation::Conversation;
 use super::journal::RunJournal;

@@ -1,6 +1,6 @@
 //! Steering: messages that reach a run while it goes on.
 //!
-//! Effects: workspace files (writes), the journal (appends), hooks, what it is given.
+//! Effects: the clock, workspace files (writes), the journal (writes), hooks.
 
 use super::driver::ActiveRun;
 use super::stop::RunStop;

@@ -1,7 +1,7 @@
 //! Composing the turn setup: system prompt, tools and request parameters, from the files as they
 //! are now.
 //!
-//! Effects: in-process state, the clock, the environment, workspace files (reads).
+//! Effects: the clock, the environment, workspace files (reads), the local disk (reads).
 
 use crate::agent::unknown_tool;
 use crate::features::{Contribution, Feature, TurnCx, user_folder};

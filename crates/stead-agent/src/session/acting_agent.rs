@@ -1,6 +1,6 @@
 //! Which agent of the workspace acts in a session.
 //!
-//! Effects: the environment, workspace files (reads), the local disk (writes), what it is given.
+//! Effects: the environment, workspace files (reads).
 
 use crate::session_models::ModelChoice;
 use crate::{Agent, AgentError};

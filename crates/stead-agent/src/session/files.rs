@@ -1,6 +1,6 @@
 //! The file tree of a session.
 //!
-//! Effects: workspace files (writes), the store (writes).
+//! Effects: none.
 
 use super::Session;
 use super::acting_agent::ActingAgent;

@@ -1,6 +1,6 @@
 //! The folded journal of a session.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 use std::sync::Arc;
 use stead_core::{Entry, FoldError, JournalLine, SessionState};

@@ -4,7 +4,8 @@
 //! permissions of the conversation ([`permissions`]). Between runs it holds no lock. Whatever
 //! changes the journal opens it first, as a [`SessionWriter`]; the `run` module carries out runs.
 //!
-//! Effects: the clock, the store (writes), the journal (appends), hooks, tools, the model.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (reads), the store (writes), the journal (writes), hooks, tools, the model.
 
 mod acting_agent;
 mod files;

@@ -1,6 +1,6 @@
 //! The permissions of a session, as the gate is told them.
 //!
-//! Effects: in-process state, the store (reads).
+//! Effects: the local disk (reads), the store (reads).
 
 use super::Session;
 use crate::admission::{CallGate, GateContext};

@@ -1,7 +1,7 @@
 //! Changes to the past of a session: rewind, fork, pin, and undo of file changes. Nothing in the
 //! journal is erased.
 //!
-//! Effects: the clock, workspace files (writes), the store (writes), the journal (appends).
+//! Effects: the clock, workspace files (writes), the store (writes), the journal (writes).
 
 use super::{IfMissing, Session, SessionWriter};
 use crate::offload::copy_entries;

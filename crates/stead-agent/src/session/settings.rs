@@ -1,7 +1,7 @@
 //! Settings of a session that a person changes: plan mode, permission mode, the agent that acts,
 //! trust. The model is told of them with the next input; the gate applies them at once.
 //!
-//! Effects: the clock, workspace files (reads), the store (writes), the journal (appends).
+//! Effects: the clock, the environment, workspace files (reads), the journal (writes).
 
 use super::{IfMissing, Session, SessionWriter};
 use crate::AgentError;

@@ -1,6 +1,7 @@
 //! A session that is open for writing: the only way its journal and its state change.
 //!
-//! Effects: the clock, the store (writes), the journal (appends), what it is given.
+//! Effects: the clock, the environment, workspace files (reads), the local disk (reads), the
+//! journal (writes).
 
 use super::fold::PermissionChange;
 use super::settings::effective_changes;

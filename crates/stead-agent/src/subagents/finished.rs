@@ -1,6 +1,6 @@
 //! Notices about tasks of subagents that ended.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 use super::{Subagents, TaskRecord};
 use std::collections::BTreeSet;

@@ -5,7 +5,8 @@
 //! on in the background. The parent is told about the end of a task once: by the result of the
 //! call, or by a notice before the next request to the model.
 //!
-//! Effects: in-process state, the clock, workspace files (writes), hooks, tools, the model.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (reads), the store (writes), the journal (writes), hooks, tools, the model.
 
 mod bounds;
 mod finished;

@@ -1,6 +1,6 @@
 //! Updates of task records after a process ended, or after another process continued a task.
 //!
-//! Effects: the clock, workspace files (writes), the store (writes), the journal (reads).
+//! Effects: the clock, workspace files (writes), the journal (writes).
 
 use super::run_task::fit_schema;
 use super::{Subagents, TaskRecord, TaskRecordError, TaskStatus};

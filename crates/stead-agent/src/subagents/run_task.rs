@@ -1,6 +1,7 @@
 //! Running one task of a subagent to its end.
 //!
-//! Effects: the clock, workspace files (writes), the journal (appends), hooks, tools, the model.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (reads), the store (writes), the journal (writes), hooks, tools, the model.
 
 use super::{DelegationContext, Subagents, TaskRecord, TaskStatus};
 use crate::{Agent, Listener, RunOptions, RunReport, Session};

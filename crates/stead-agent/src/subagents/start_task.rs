@@ -1,6 +1,7 @@
 //! Delegating a task to a subagent, and continuing an earlier one.
 //!
-//! Effects: the clock, randomness, workspace files (writes), hooks, tools, the model.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (reads), the store (writes), the journal (writes), hooks, tools, the model.
 
 use super::bounds::child_files;
 use super::run_task::{ChildSession, TaskAssignment};

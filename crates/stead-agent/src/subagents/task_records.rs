@@ -4,7 +4,7 @@
 //! can be derived from the journals of both sessions; the file makes the state of tasks quick to
 //! look up.
 //!
-//! Effects: in-process state, workspace files (writes).
+//! Effects: workspace files (writes).
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

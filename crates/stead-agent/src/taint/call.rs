@@ -1,6 +1,7 @@
 //! The trust of one call: what its result brings in, and what it carries into files.
 //!
-//! Effects: in-process state, workspace files (reads), the store (writes), the journal (reads).
+//! Effects: the clock, randomness, workspace files (reads), the store (writes), the journal
+//! (reads).
 
 use super::command_paths::{NamedPath, PathCertainty};
 use super::command_source::{CommandSource, FileRead, ReadExtent, command_source};

@@ -4,7 +4,7 @@
 //! person, or a call that is not tainted, who changes it makes it their own. A folder that a
 //! tainted command made is marked as a whole.
 //!
-//! Effects: in-process state, the clock, randomness, workspace files (reads), the store (writes).
+//! Effects: the clock, randomness, workspace files (reads), the store (writes).
 
 use crate::shared_document;
 use serde::{Deserialize, Serialize};

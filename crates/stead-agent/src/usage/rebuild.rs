@@ -1,6 +1,6 @@
 //! Rebuilding the usage log from the journals.
 //!
-//! Effects: in-process state, the clock, the store (writes), the journal (reads).
+//! Effects: the clock, the store (writes), the journal (reads).
 
 use super::UsageLog;
 use super::record::{Purpose, UsageRecord};

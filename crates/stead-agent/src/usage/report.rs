@@ -1,6 +1,6 @@
 //! Reports of usage: sums of the records of the usage log.
 //!
-//! Effects: what it is given.
+//! Effects: none.
 
 use super::UsageRecord;
 use jiff::civil::Date;

@@ -9,7 +9,7 @@
 //!   Live events come in between and may be lost; the next entry replaces those since the one
 //!   before.
 //!
-//! Effects: none here; those of its implementations.
+//! Effects: none.
 
 mod command;
 mod error;

@@ -1,6 +1,6 @@
 //! The state of a session: the fold of its journal's entries.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 mod fold;
 

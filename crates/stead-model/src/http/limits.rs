@@ -1,6 +1,6 @@
 //! Asking an endpoint for the limits of a model.
 //!
-//! Effects: the clock, the network.
+//! Effects: the environment, the local disk (reads), the network.
 
 use super::HttpModel;
 use super::client::headers_for;

@@ -1,7 +1,7 @@
 //! Part of the scripted model: the format of its script. Every mistake in one is reported with its
 //! line and column.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 use super::condition::Condition;
 use super::deltas;

@@ -1,7 +1,7 @@
 //! Wires: functions between our types and a provider's bytes. They do no I/O; `encode` keeps what
 //! it encoded before.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 pub(crate) mod anthropic;
 pub(crate) mod args;

@@ -1,6 +1,6 @@
 //! The files of a source of skills, held in memory until all of them are checked.
 //!
-//! Effects: in-process state, workspace files (reads).
+//! Effects: workspace files (reads).
 
 use super::archive::{MAX_ENTRIES, MAX_UNPACKED_BYTES, case_folded};
 use super::{SkillProgress, SourceError};

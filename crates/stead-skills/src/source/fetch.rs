@@ -1,6 +1,7 @@
 //! Fetching skills from a repository, a directory, an archive or a store.
 //!
-//! Effects: the local disk (writes), the store (writes), the network, processes, what it is given.
+//! Effects: the clock, randomness, the environment, workspace files (reads), the local disk
+//! (writes), the network, processes.
 
 use super::archive::{ArchiveFormat, MAX_PACKED_BYTES};
 use super::bundle::{Bundle, BundledSkills};

@@ -4,7 +4,7 @@
 //! tar, which is read like any other. So no hook, filter, submodule or link of the repository has
 //! any effect.
 //!
-//! Effects: the clock, the environment, the local disk (writes), the network, processes.
+//! Effects: the clock, the local disk (writes), processes.
 
 use super::SourceError;
 use super::archive::MAX_UNPACKED_BYTES;

@@ -3,7 +3,7 @@
 //! Skills are written to a hidden folder first and moved as a whole; the manifest is written last
 //! and makes them valid. If any step fails, the workspace is as it was before.
 //!
-//! Effects: in-process state, the clock, randomness, workspace files (writes).
+//! Effects: the clock, randomness, workspace files (writes).
 
 use super::bundle::{BundledSkill, BundledSkills};
 use super::manifest::{self, InstalledSkill, InstalledSource, Manifest, SKILLS_DIR};

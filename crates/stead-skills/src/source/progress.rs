@@ -1,6 +1,6 @@
 //! The progress of installing or publishing skills, which another task shows.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 

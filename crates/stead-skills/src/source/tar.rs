@@ -1,6 +1,6 @@
 //! Reading `.tar` archives of skills, plain or compressed.
 //!
-//! Effects: what it is given.
+//! Effects: none.
 
 use super::archive::{ArchiveError, Unpacker, entry_name, max_unpacked_bytes};
 use super::bundle::{Bundle, LinkPolicy};

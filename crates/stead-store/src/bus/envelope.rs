@@ -1,7 +1,7 @@
 //! The envelope of a bus message between processes: the message, the bus that sent it, and its
 //! number, from which a receiver notices that messages were lost.
 //!
-//! Effects: in-process state, the clock, randomness.
+//! Effects: the clock, randomness.
 
 use super::{Channel, MAX_BUS_MESSAGE_BYTES};
 use bytes::Bytes;

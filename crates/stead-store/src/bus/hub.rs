@@ -1,6 +1,6 @@
 //! The subscribers of one process to a bus, and the bus that reaches only them.
 //!
-//! Effects: in-process state, the store (writes).
+//! Effects: none.
 
 use super::{Bus, BusSubscription, Channel, Topic};
 use crate::StoreError;

@@ -4,7 +4,7 @@
 //! publisher sends to every socket in that folder, which it lists at most every 20 ms, and when it
 //! hears from a process for the first time: an answer must reach who asked.
 //!
-//! Effects: in-process state, the clock, randomness, the local disk (writes), the store (writes).
+//! Effects: the clock, randomness, the environment, the local disk (writes).
 
 use super::envelope::{Continuity, GapDetector, HEADER_BYTES, Numbering};
 use super::hub::{Hub, HubEvent};

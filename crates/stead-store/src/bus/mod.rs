@@ -11,7 +11,7 @@
 //! A message that is too long for its carrier ([`MAX_BUS_MESSAGE_BYTES`], for PostgreSQL 7,900 bytes
 //! of text) is not carried; subscribers in other processes get [`BusMessage::Lagged`] instead.
 //!
-//! Effects: in-process state, the store (reads), what it is given.
+//! Effects: none.
 
 mod envelope;
 mod hub;

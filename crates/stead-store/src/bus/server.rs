@@ -1,6 +1,6 @@
 //! A bus over a server (Redis, PostgreSQL): one task that sends, one that listens.
 //!
-//! Effects: in-process state, the clock, randomness, the store (writes), the network.
+//! Effects: the clock, randomness, the network.
 
 use super::envelope::{GapDetector, Numbering};
 use super::hub::{Hub, HubEvent};

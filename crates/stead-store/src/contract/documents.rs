@@ -1,6 +1,6 @@
 //! The contract for documents: versioned values under keys, changed by compare-and-set.
 //!
-//! Effects: the clock, randomness, what it is given.
+//! Effects: the clock, randomness.
 
 use super::{FencingToken, Space};
 use crate::StoreError;

@@ -1,6 +1,6 @@
 //! The contract for journals: append-only logs of lines.
 //!
-//! Effects: none here; those of its implementations.
+//! Effects: none.
 
 use super::{FencingToken, Space};
 use crate::StoreError;

@@ -1,6 +1,6 @@
 //! The contract for leases: the right to write something until a deadline.
 //!
-//! Effects: none here; those of its implementations.
+//! Effects: none.
 
 use super::Space;
 use crate::StoreError;

@@ -5,7 +5,7 @@
 //! suite (`stead_testkit::store_suite`) runs on every backend. There is no read-modify-write without
 //! a version: each change names the state it expects.
 //!
-//! Effects: none here; those of its implementations.
+//! Effects: none.
 
 mod documents;
 mod journals;

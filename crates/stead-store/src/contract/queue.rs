@@ -1,6 +1,6 @@
 //! The contract for durable queues: each job is delivered at least once, to one worker at a time.
 //!
-//! Effects: none here; those of its implementations.
+//! Effects: none.
 
 use super::Space;
 use crate::StoreError;

@@ -1,6 +1,6 @@
 //! The documents of the file store: one file for each.
 //!
-//! Effects: the clock, randomness, the local disk (writes), the store (writes).
+//! Effects: the clock, randomness, the local disk (writes).
 
 use super::leases::check_fence;
 use super::locked_folder::{LockedFolder, SpaceSubfolder};

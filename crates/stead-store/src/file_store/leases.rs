@@ -1,6 +1,6 @@
 //! The leases of the file store: small files that are never removed.
 //!
-//! Effects: the clock, randomness, the local disk (writes), the store (writes).
+//! Effects: the clock, randomness, the local disk (writes).
 
 use super::locked_folder::{LockedFolder, SpaceSubfolder};
 use super::{FileStore, names, now_ms};

@@ -10,7 +10,7 @@
 //! Each operation holds one lock per space. A multi-step operation is recorded in `pending.json`
 //! before its first step, and the next process that takes the lock completes it.
 //!
-//! Effects: in-process state, the clock, randomness, the local disk (writes), the store (writes).
+//! Effects: the clock, randomness, the environment, the local disk (writes).
 
 mod documents;
 mod leases;

@@ -1,6 +1,6 @@
 //! The queues of the file store: one file with the jobs of a queue, and a file for each payload.
 //!
-//! Effects: the clock, randomness, the local disk (writes), the store (writes).
+//! Effects: the clock, randomness, the local disk (writes).
 
 use super::locked_folder::{LockedFolder, SpaceSubfolder};
 use super::{FileStore, names, now_ms};

@@ -1,6 +1,6 @@
 //! A line log as one text file.
 //!
-//! Effects: the local disk (writes), the store (writes), what it is given.
+//! Effects: the local disk (writes).
 
 use super::{LineLog, RewriteLines};
 use crate::sessions::make_dirs;

@@ -3,7 +3,7 @@
 //! A line log is not a journal: it has no single writer, and its content can be derived again from
 //! elsewhere. Each append is atomic.
 //!
-//! Effects: none here; those of its implementations.
+//! Effects: none.
 
 mod files;
 mod store;

@@ -1,7 +1,7 @@
 //! A line log as documents of a store, one for each line, so that appends do not wait for each
 //! other.
 //!
-//! Effects: the clock, randomness, the store (writes), what it is given.
+//! Effects: the clock, randomness, the store (writes).
 
 use super::{LineLog, RewriteLines};
 use crate::{Document, DocumentChange, Expected, ListedDocument, Space, Store, StoreError};

@@ -1,6 +1,6 @@
 //! The bus of the Redis store, over `PUBLISH`.
 //!
-//! Effects: in-process state, the clock, the store (writes), the network.
+//! Effects: the network.
 
 use super::connection::RedisLink;
 use crate::bus::{BusFault, BusListener, BusTransport, Channel, Envelope};

@@ -1,7 +1,7 @@
 //! The connection to the Redis server: it is reopened when it breaks, and requests are retried for
 //! a while.
 //!
-//! Effects: in-process state, the clock, the store (writes), the network.
+//! Effects: the clock, the network.
 
 use super::reply::ScriptReply;
 use crate::{Space, StoreError};

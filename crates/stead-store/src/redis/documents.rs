@@ -1,6 +1,6 @@
 //! The documents of the Redis store: hashes, with their keys in one sorted set.
 //!
-//! Effects: the clock, the store (writes), the network.
+//! Effects: the clock, the network.
 
 use super::{RedisStore, lex_range_start, limit, number, text, with_lease_name};
 use crate::contract::check_changes;

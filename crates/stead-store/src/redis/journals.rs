@@ -1,6 +1,6 @@
 //! The journals of the Redis store: lists of lines.
 //!
-//! Effects: the clock, the store (writes), the journal (appends), the network.
+//! Effects: the clock, the network.
 
 use super::{RedisStore, ScriptReply, lex_range_start, limit, number, text, with_lease_name};
 use crate::contract::check_lines;

@@ -1,7 +1,7 @@
 //! The leases of the Redis store: hashes that never expire, because the token must outlive the
 //! holder.
 //!
-//! Effects: the clock, the store (writes), the network.
+//! Effects: the clock, the network.
 
 use super::{RedisStore, millis, number, text};
 use crate::{AcquireOutcome, Claim, FencingToken, Lease, Leases, Space, StoreError};

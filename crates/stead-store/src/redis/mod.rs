@@ -17,7 +17,7 @@
 //! numbers are counted, and tokens and ids are never below the current time, so that none is issued
 //! twice.
 //!
-//! Effects: in-process state, the clock, randomness, the store (writes), the network.
+//! Effects: the clock, randomness, the network.
 
 mod bus;
 mod connection;

@@ -1,6 +1,6 @@
 //! The queues of the Redis store: sorted sets of jobs by the time they are due.
 //!
-//! Effects: the clock, randomness, the store (writes), the network.
+//! Effects: the clock, randomness, the network.
 
 use super::{RedisStore, lex_range_start, limit, millis, number, text};
 use crate::{ClaimedJob, DeadLetter, EnqueueOutcome, Job, Queue, Space, StoreError};

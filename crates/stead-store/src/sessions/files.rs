@@ -6,7 +6,7 @@
 //! agents/<agent>/context/<session>/agent_state.json   snapshot, derived
 //! ```
 //!
-//! Effects: in-process state, the clock, the local disk (writes), the journal (appends).
+//! Effects: the clock, the local disk (writes).
 
 use super::dirs::{make_durable_dir, modified_ms};
 use super::group_sync::GroupSync;

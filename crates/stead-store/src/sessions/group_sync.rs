@@ -1,6 +1,6 @@
 //! Group commit: many writers that wait for the disk share one sync.
 //!
-//! Effects: in-process state, what it is given.
+//! Effects: none.
 
 use std::io;
 use std::sync::Arc;

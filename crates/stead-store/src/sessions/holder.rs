@@ -1,6 +1,6 @@
 //! The process that holds a session, and whether it is still alive.
 //!
-//! Effects: in-process state, the clock, randomness, the environment.
+//! Effects: the clock, randomness, the local disk (reads).
 
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
 //! One journal file: reading and verifying it, and appending to it.
 //!
-//! Effects: in-process state, the clock, the local disk (writes), the journal (appends).
+//! Effects: the clock, the local disk (writes).
 
 use super::group_sync::GroupSync;
 use super::lock::Lock;

@@ -1,6 +1,6 @@
 //! Opening and reading the file of a journal.
 //!
-//! Effects: the local disk (reads), the journal (reads).
+//! Effects: the local disk (reads).
 
 use super::long_journal::read_lines;
 use crate::{Position, StoreError, TornTail};

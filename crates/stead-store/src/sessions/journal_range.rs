@@ -1,6 +1,6 @@
 //! Reading a part of a journal file, without holding the rest in memory.
 //!
-//! Effects: the local disk (reads), the journal (reads).
+//! Effects: the local disk (reads).
 
 use super::journal::read_line;
 use super::journal_file::{check_session_id, ends_at};

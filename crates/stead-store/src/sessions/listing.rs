@@ -1,7 +1,7 @@
 //! Listing the sessions of a folder: their journals by the time of the last change, and for those
 //! on the page the summaries from the index, or new ones.
 //!
-//! Effects: the local disk (reads), the journal (reads), what it is given.
+//! Effects: the local disk (reads).
 
 use super::dirs::modified_ms;
 use super::index::SessionIndex;

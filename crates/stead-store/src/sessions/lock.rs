@@ -4,7 +4,7 @@
 //! ends, and nothing is written to hold it. The holder is looked up in the kernel only when another
 //! process is refused.
 //!
-//! Effects: the clock, the environment, the local disk (writes).
+//! Effects: the clock, the local disk (writes).
 
 use crate::{Holder, LockWait, StoreError};
 use rustix::fs::FlockOperation;

@@ -1,6 +1,6 @@
 //! The contract for keeping sessions, and its implementations.
 //!
-//! Effects: none here; those of its implementations.
+//! Effects: the journal (reads).
 
 mod dirs;
 mod files;

@@ -1,7 +1,7 @@
 //! Collecting changes of the session index, so that it is not written after every run. The file
 //! itself is written by `FileSessions`.
 //!
-//! Effects: in-process state, the clock, what it is given.
+//! Effects: the clock.
 
 use crate::{SessionSummary, StoreError};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Where reading of journals ended, so that it can go on there.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 use super::Position;
 use std::collections::HashMap;

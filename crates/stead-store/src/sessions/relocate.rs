@@ -3,7 +3,7 @@
 //! Each agent's folder is moved by one rename, so at any moment it is whole in one place or in the
 //! other, and a move that was interrupted goes on with the agents that are left.
 //!
-//! Effects: the local disk (writes).
+//! Effects: the clock, the local disk (writes).
 
 use super::JOURNAL_SUFFIX;
 use super::dirs::{make_durable_dir, modified_ms};

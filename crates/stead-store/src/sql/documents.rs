@@ -1,7 +1,7 @@
 //! Documents in the table `stead_docs` of a database: SQLite (a local file), PostgreSQL, MySQL or
 //! MariaDB. Commits are retried; reading them changes nothing.
 //!
-//! Effects: the clock, randomness, the local disk (writes), the store (writes), the network.
+//! Effects: the clock, randomness, the local disk (writes), the network.
 
 use super::commit_plan::{CommitPlan, FoundVersions, KeyChange, KeyOutcome};
 use super::cte_commit::CteCommit;

@@ -1,6 +1,6 @@
 //! Part of the SQL store: the interface to a database, for statements alone or in a transaction.
 //!
-//! Effects: what it is given.
+//! Effects: the clock, the local disk (writes), the network.
 
 use crate::StoreError;
 use futures_util::future::BoxFuture;

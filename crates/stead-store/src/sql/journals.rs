@@ -4,7 +4,7 @@
 //! key, so two appends after the same line cannot both succeed, and most appends are one statement:
 //! a line is inserted if the lease is held and the previous line exists.
 //!
-//! Effects: the clock, randomness, the store (writes), the journal (appends), the network.
+//! Effects: the clock, randomness, the local disk (writes), the network.
 
 use super::SqlStore;
 use super::driver::{DbFault, SqlRow, Statement, TransactionKind, Tx, finish};

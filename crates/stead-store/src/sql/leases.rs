@@ -1,7 +1,7 @@
 //! The leases of the SQL store, in a table. A row stays when its lease is released, so that its
 //! token only grows.
 //!
-//! Effects: the clock, randomness, the local disk (writes), the store (writes), the network.
+//! Effects: the clock, randomness, the local disk (writes), the network.
 
 use super::driver::{DbFault, Statement, TransactionKind, Tx, finish};
 use super::{SqlStore, ms};

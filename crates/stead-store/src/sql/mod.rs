@@ -8,7 +8,7 @@
 //! retried for a while ([`retry`]); a retry after a lost response first checks whether the earlier
 //! attempt was applied.
 //!
-//! Effects: in-process state, the clock, the local disk (writes), the store (writes), the network.
+//! Effects: the clock, randomness, the environment, the local disk (writes), the network.
 
 mod commit_plan;
 mod cte_commit;

@@ -5,7 +5,7 @@
 //! worker; it is empty after the job was returned. `dedup` is unique in its queue: a hash of the
 //! job's dedup key, or else a unique value.
 //!
-//! Effects: in-process state, the clock, randomness, the store (writes), the network.
+//! Effects: the clock, randomness, the local disk (writes), the network.
 
 mod claim;
 mod enqueue;

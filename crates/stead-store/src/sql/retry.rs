@@ -1,6 +1,6 @@
 //! Retries of database operations after conflicts and lost connections.
 //!
-//! Effects: the clock, randomness, what it is given.
+//! Effects: the clock, randomness.
 
 use super::SqlStore;
 use super::driver::DbFault;

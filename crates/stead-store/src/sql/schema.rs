@@ -1,6 +1,6 @@
 //! The tables of the SQL store, created and migrated on first use.
 //!
-//! Effects: the clock, randomness, the local disk (writes), the store (writes), the network.
+//! Effects: the clock, randomness, the local disk (writes), the network.
 
 use super::dialect::SqlDialect;
 use super::driver::{DbFault, Statement, TransactionKind, Tx, finish};

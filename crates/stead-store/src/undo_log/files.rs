@@ -5,7 +5,7 @@
 //! agents/<agent>/undo/images/<sha256>              the previous contents
 //! ```
 //!
-//! Effects: the local disk (writes), the store (writes).
+//! Effects: the local disk (writes).
 
 use super::{LoggedRun, PreImage, RunKey, UndoLog};
 use crate::sessions::{make_dirs, modified_ms};

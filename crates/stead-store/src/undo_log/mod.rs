@@ -1,6 +1,6 @@
 //! The undo log: the changes of runs, and the previous contents of files.
 //!
-//! Effects: none here; those of its implementations.
+//! Effects: none.
 
 mod files;
 mod store;

@@ -1,6 +1,6 @@
 //! The `execute` tool: runs shell commands in a sandbox.
 //!
-//! Effects: in-process state, the clock, workspace files (writes), processes, what it is given.
+//! Effects: the clock, workspace files (writes), processes.
 
 mod result;
 mod terminal_codes;

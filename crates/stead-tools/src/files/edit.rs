@@ -1,6 +1,6 @@
 //! The `edit_file` tool: replaces exact text in a file.
 //!
-//! Effects: in-process state, the clock, workspace files (writes).
+//! Effects: workspace files (writes).
 
 use super::diff::{CurrentContent, diff, truncate};
 use super::edit_hint;

@@ -1,6 +1,6 @@
 //! The file tools. Each has one implementation for every place and every surface.
 //!
-//! Effects: in-process state, the clock, workspace files (writes).
+//! Effects: workspace files (reads).
 
 mod diff;
 mod edit;

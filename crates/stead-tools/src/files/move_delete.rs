@@ -1,6 +1,6 @@
 //! The `delete_file` and `move_file` tools.
 //!
-//! Effects: in-process state, workspace files (writes).
+//! Effects: workspace files (writes).
 
 use super::diff::{CurrentContent, preview_removal};
 use super::{FILE_PATH, explain_error, parse_path};

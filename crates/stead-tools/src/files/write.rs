@@ -1,6 +1,6 @@
 //! The `write_file` and `overwrite_file` tools.
 //!
-//! Effects: in-process state, the clock, workspace files (writes).
+//! Effects: the clock, workspace files (writes).
 
 use super::diff::{CurrentContent, diff};
 use super::{FILE_PATH, MAX_EDIT_BYTES, READ_FILE, explain_error, parse_path};

@@ -1,6 +1,6 @@
 //! Part of spills: the newest part of an output, reported at intervals.
 //!
-//! Effects: the clock, what it is given.
+//! Effects: the clock.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! Part of spills: the file that takes an output while it is written.
 //!
-//! Effects: in-process state, workspace files (writes).
+//! Effects: workspace files (writes).
 
 use super::{Quota, SpillSite};
 use bytes::Bytes;

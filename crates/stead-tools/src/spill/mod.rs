@@ -3,7 +3,7 @@
 //! A [`Spill`] holds the beginning and the end of what is written to it. What does not fit goes to
 //! a file while it is written, up to a limit. Listeners receive the newest part a few times a second.
 //!
-//! Effects: in-process state, the clock, workspace files (writes), what it is given.
+//! Effects: the clock, workspace files (writes).
 
 mod deltas;
 mod file;

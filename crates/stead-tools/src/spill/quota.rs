@@ -1,6 +1,6 @@
 //! The disk space that the files of a session may take.
 //!
-//! Effects: in-process state, workspace files (reads).
+//! Effects: workspace files (reads).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

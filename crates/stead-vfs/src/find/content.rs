@@ -1,6 +1,6 @@
 //! Searching the content of one file of any file system.
 //!
-//! Effects: in-process state, workspace files (reads), what it is given.
+//! Effects: workspace files (reads).
 
 use crate::grep::{self, MatchCollector};
 use crate::search::{Bounds, FileMatches, FileSearchError, GrepMode, GrepQuery, Syntax, Visible};

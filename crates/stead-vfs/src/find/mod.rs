@@ -5,7 +5,7 @@
 //! matching files are read, several at once and large ones in blocks. Results are produced in their
 //! final order, so the search ends with the first one beyond the limit.
 //!
-//! Effects: in-process state, the clock, workspace files (reads), what it is given.
+//! Effects: the clock, workspace files (reads).
 
 mod content;
 mod file_walk;

@@ -1,6 +1,6 @@
 //! Ending a search early: when it is cancelled, or at its deadline.
 //!
-//! Effects: in-process state, the clock, what it is given.
+//! Effects: the clock.
 
 use crate::search::Bounds;
 use std::future::Future;

@@ -13,7 +13,7 @@
 //!   and the error names the directory: it shows that something in it is denied, but not what.
 //! - A caller who may write a file but not read it can find out whether it exists by creating it.
 //!
-//! Effects: in-process state, workspace files (writes).
+//! Effects: workspace files (writes).
 
 mod judge;
 mod search;

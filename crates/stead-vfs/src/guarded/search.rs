@@ -1,7 +1,7 @@
 //! Part of `Guarded`: searching behind rules. Denied files do not appear in the results or in
 //! their number.
 //!
-//! Effects: in-process state, workspace files (reads), what it is given.
+//! Effects: workspace files (reads).
 
 use super::judge::{TouchedPath, path_aliases};
 use super::{Guarded, with_path};

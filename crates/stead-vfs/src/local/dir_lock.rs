@@ -1,6 +1,6 @@
 //! The lock of a directory of the local disk, under which it is checked and changed in one step.
 //!
-//! Effects: in-process state, the clock, the local disk (writes).
+//! Effects: the clock, the local disk (writes).
 
 use super::LocalInner;
 use super::error;

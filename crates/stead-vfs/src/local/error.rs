@@ -1,6 +1,6 @@
 //! Part of the local backend: conversion of operating system errors to [`VfsError`].
 //!
-//! Effects: none (async for its trait).
+//! Effects: none.
 
 use crate::{PathError, VPath, VfsError};
 use rustix::io::Errno;

@@ -1,6 +1,6 @@
 //! Part of the local backend: glob and grep on the local disk.
 //!
-//! Effects: in-process state, the clock, the local disk (reads), what it is given.
+//! Effects: the clock, the local disk (reads).
 
 use super::LocalInner;
 use super::error;

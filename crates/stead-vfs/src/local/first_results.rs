@@ -1,6 +1,6 @@
 //! Keeping the first results of a search in path order, whatever order they arrive in.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,6 @@
 //! The local backend: a directory of the local disk as a file system.
 //!
-//! Effects: in-process state, the clock, randomness, the local disk (writes), what it is given.
+//! Effects: the clock, randomness, the local disk (writes).
 
 mod attributes;
 mod dir_lock;

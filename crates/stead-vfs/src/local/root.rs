@@ -4,7 +4,7 @@
 //! `openat2` with `RESOLVE_BENEATH`, so that no link leads out, not even one swapped in at the last
 //! moment. What was opened is then used by its descriptor, not by its name.
 //!
-//! Effects: the local disk (writes).
+//! Effects: the local disk (reads).
 
 use super::error;
 use crate::{FileKind, Stat, VPath, Version, VfsError};

@@ -5,7 +5,7 @@
 //! file, so a FIFO of that name does not block it. `ignore::WalkParallel` goes by name and has
 //! neither property.
 //!
-//! Effects: in-process state, the clock, the environment, the local disk (reads), what it is given.
+//! Effects: the clock, the local disk (reads).
 
 use super::ignores::{self, IgnoreFileNames};
 use super::root;

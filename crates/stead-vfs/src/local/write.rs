@@ -2,7 +2,7 @@
 //! `self.disk`, which tests let fail; a comparison and the rename that depends on it happen under
 //! the folder's lock (`lock_dir`), across processes.
 //!
-//! Effects: in-process state, the clock, randomness, the local disk (writes).
+//! Effects: the clock, randomness, the local disk (writes).
 
 use super::LocalInner;
 use super::attributes::FileAttributes;

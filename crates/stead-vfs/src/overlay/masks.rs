@@ -1,6 +1,6 @@
 //! The masks of an overlay: paths at which the lower layer is hidden.
 //!
-//! Effects: in-process state, the clock, randomness, workspace files (writes).
+//! Effects: the clock, randomness, workspace files (writes).
 
 use crate::{Expect, ReadRange, VPath, Version, Vfs, VfsError};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! The overlay: a writable file system over a read-only one.
 //!
-//! Effects: in-process state, the clock, randomness, workspace files (writes), what it is given.
+//! Effects: the clock, randomness, workspace files (writes).
 
 mod masks;
 mod read;

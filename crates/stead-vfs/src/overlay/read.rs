@@ -1,6 +1,6 @@
 //! Reading through both layers of an overlay.
 //!
-//! Effects: in-process state, workspace files (reads).
+//! Effects: workspace files (reads).
 
 use super::masks::{self, Masks};
 use super::{Overlay, OverlayLayer};

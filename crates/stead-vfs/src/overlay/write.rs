@@ -1,6 +1,6 @@
 //! Writing to the upper layer of an overlay, and masking the lower one.
 //!
-//! Effects: in-process state, the clock, randomness, workspace files (writes).
+//! Effects: the clock, randomness, workspace files (writes).
 
 use super::masks;
 use super::{Overlay, OverlayLayer};

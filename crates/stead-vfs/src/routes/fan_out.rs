@@ -7,7 +7,7 @@
 //! Ignore files above a mount point apply in it, as in any directory. A file system does not know
 //! them, so if there are any, the mount is searched from here.
 //!
-//! Effects: in-process state, the clock, workspace files (reads), what it is given.
+//! Effects: the clock, workspace files (reads).
 
 use super::{Routes, full_path};
 use crate::find::{SearchInterrupted, SearchStop};

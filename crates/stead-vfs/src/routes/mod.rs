@@ -1,6 +1,6 @@
 //! Routes: several file systems in one tree, by path prefix.
 //!
-//! Effects: in-process state, the clock, workspace files (writes), what it is given.
+//! Effects: the clock, workspace files (writes).
 
 mod fan_out;
 mod read;

@@ -1,7 +1,7 @@
 //! Contents of files that are too large for one document of the store, in chunks. See
 //! `store/mod.rs` for the protocol.
 //!
-//! Effects: in-process state, the clock, randomness, the store (writes).
+//! Effects: the clock, randomness, the store (writes).
 
 use super::error;
 use super::node::{self, Chunks};

@@ -13,7 +13,7 @@
 //! While no node refers to it, a *marker* exists; contents that a crash leaves are found by their
 //! marker ([`StoreVfs::sweep`]).
 //!
-//! Effects: in-process state, the clock, randomness, the store (writes), what it is given.
+//! Effects: the clock, randomness, workspace files (reads), the store (writes).
 
 mod chunks;
 mod error;

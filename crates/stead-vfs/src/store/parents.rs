@@ -1,7 +1,7 @@
 //! The directories above a path: the checks and creations that a commit needs for them, and a cache
 //! of their versions. See `store/mod.rs` for the protocol.
 //!
-//! Effects: in-process state, the clock, randomness, the store (reads).
+//! Effects: the clock, randomness, the store (reads).
 
 use super::StoreVfs;
 use super::node::{self, FileNode, NodeMeta};

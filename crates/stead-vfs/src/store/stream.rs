@@ -1,6 +1,6 @@
 //! Writing contents of files to the store in pieces. See `store/mod.rs` for the protocol.
 //!
-//! Effects: in-process state, the clock, randomness, the store (writes), what it is given.
+//! Effects: the clock, randomness, the store (writes).
 
 use super::chunks::{CHUNK_BYTES, INLINE_BYTES, Marker, Uploaded};
 use super::error;

@@ -1,6 +1,6 @@
 //! Removing contents of files that a crash left in the store. See `store/mod.rs` for the protocol.
 //!
-//! Effects: in-process state, the clock, randomness, the store (writes).
+//! Effects: the clock, randomness, the store (writes).
 
 use super::chunks::Marker;
 use super::error;

@@ -1,6 +1,6 @@
 //! Moving and removing whole trees in the store. See `store/mod.rs` for the protocol.
 //!
-//! Effects: in-process state, the clock, randomness, the store (writes).
+//! Effects: the clock, randomness, the store (writes).
 
 use super::chunks::LeftoverChunks;
 use super::error;

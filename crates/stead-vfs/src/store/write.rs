@@ -1,7 +1,7 @@
 //! Writing files, creating directories and setting mode bits in the store. See `store/mod.rs` for
 //! the protocol.
 //!
-//! Effects: in-process state, the clock, randomness, the store (writes).
+//! Effects: the clock, randomness, the store (writes).
 
 use super::chunks::{INLINE_BYTES, LeftoverChunks, Uploaded};
 use super::error;

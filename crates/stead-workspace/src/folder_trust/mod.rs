@@ -6,7 +6,7 @@
 //! its acting parts ([`restrict`]). [`TrustRecord`] is what a person decided about a folder. Reads
 //! the folder's files; writes nothing.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: workspace files (reads).
 
 mod acting;
 mod fingerprint;

@@ -1,6 +1,6 @@
 //! Loading a folder of hooks.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: workspace files (reads).
 
 use super::raw::{HandlerKind, RawHandler, RawHook};
 use super::{Handler, HookSpec, Matcher, Program};

@@ -1,7 +1,7 @@
 //! AgentScope's workspaces: the tree of the stead layout, in `.agentscope/workspace/` of a project.
 //! Only an entry of the table of layouts: what is read, the stead layout reads.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: the environment, workspace files (reads).
 
 use super::{LayoutDef, stead};
 use crate::{EmptyAllow, FlushAfter};

@@ -1,6 +1,6 @@
 //! Deep Agents: `AGENTS.md` files as memory, and folders of skills.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: the environment, workspace files (reads).
 
 use super::project_files::load_project_files;
 use super::{

@@ -1,6 +1,6 @@
 //! Projects of Deep Agents' `deploy`: `agent.json`, `AGENTS.md`, `skills/`, `subagents/<name>/`.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: the environment, workspace files (reads).
 
 use super::{
     Draft, Layout, LayoutDef, LayoutMark, LoadCx, MarkRank, MarkStrength, ModelUse, stead,

@@ -1,6 +1,6 @@
 //! The draft of a definition: what a layout loads from settings files, with its findings.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: workspace files (reads).
 
 use super::{LoadCx, ModelUse, Strictness};
 use crate::folder_trust::{DOTENV_KEY, named_in_line, part as acting_part};

@@ -5,7 +5,7 @@
 //! [`Definition`](crate::Definition). The rest of the program asks the table and never matches on
 //! [`Layout`]. Layouts read the files they are given and change nothing.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: workspace files (reads).
 
 mod agentscope;
 mod agentscope_py;

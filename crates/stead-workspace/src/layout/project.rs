@@ -4,7 +4,7 @@
 //! else in the folder means anything to Stead, apart from the files that people keep for all coding
 //! agents. It is the layout of every folder without the mark of another one.
 //!
-//! Effects: workspace files (reads).
+//! Effects: the environment, workspace files (reads).
 
 use super::project_files::CLAUDE_FILE;
 use super::stead::{Extras, StandardParts, load_standard};

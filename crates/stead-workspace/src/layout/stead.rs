@@ -1,7 +1,7 @@
 //! The stead layout: its entry of the table of layouts, and how its settings are read. It reads the
 //! files of the workspace and changes nothing.
 //!
-//! Effects: the environment, workspace files (reads), the local disk (reads), what it is given.
+//! Effects: the environment, workspace files (reads).
 
 use super::project_files::{SERVERS_FILE, load_project_files};
 use super::{

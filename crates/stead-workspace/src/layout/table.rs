@@ -1,6 +1,6 @@
 //! The table of layouts: everything the rest of the program needs to know about each.
 //!
-//! Effects: in-process state, what it is given.
+//! Effects: none.
 
 use super::{Draft, LoadCx, WorkspaceNameError};
 use super::{

@@ -1,6 +1,6 @@
 //! `stead auth`: keys of providers, kept in the person's configuration folder.
 //!
-//! Effects: the environment, the terminal, the local disk (writes).
+//! Effects: the terminal, the local disk (writes).
 
 use super::args::{AuthArgs, AuthCommand};
 use super::env::ProcessEnv;

@@ -1,6 +1,7 @@
 //! `stead check`: strict validation of a workspace.
 //!
-//! Effects: the terminal, workspace files (reads), the journal (reads), the network.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (reads), the
+//! local disk (writes), the journal (reads), the network.
 
 use super::args::{CheckArgs, GlobalArgs};
 use super::env::ProcessEnv;

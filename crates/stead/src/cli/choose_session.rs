@@ -1,6 +1,6 @@
 //! The session that a command means: an id, the beginning of one, a title, or the newest session.
 //!
-//! Effects: randomness, the terminal, the store (reads).
+//! Effects: randomness, the terminal, the journal (reads).
 
 use super::error::CliError;
 use super::print::errln;

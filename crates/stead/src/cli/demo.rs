@@ -1,6 +1,8 @@
 //! `stead demo`: a tour with a scripted model; everything else is real.
 //!
-//! Effects: randomness, the environment, the terminal, the local disk (writes), tools, the model.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (writes), the
+//! local disk (writes), the store (writes), the journal (writes), hooks, tools, the model, the
+//! network.
 
 use super::args::{DemoArgs, GlobalArgs, OutputFormat};
 use super::env::ProcessEnv;

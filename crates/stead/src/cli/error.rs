@@ -1,6 +1,6 @@
 //! The errors of commands, by exit code, and what to do about them.
 //!
-//! Effects: the clock, the network.
+//! Effects: the network.
 
 use super::open_agent::no_model_message;
 use std::fmt::Display;

@@ -1,6 +1,7 @@
 //! `stead gc`: removing old before-images and leftovers.
 //!
-//! Effects: the terminal, workspace files (writes), the local disk (writes), the store (writes).
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (writes), the
+//! local disk (writes), the store (writes), the journal (reads), the network.
 
 use super::args::{GcArgs, GlobalArgs};
 use super::env::ProcessEnv;

@@ -1,6 +1,7 @@
 //! `stead init`: a new workspace.
 //!
-//! Effects: the environment, the terminal, workspace files (writes), the local disk (writes).
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (reads), the
+//! local disk (writes).
 
 use super::args::{GlobalArgs, InitArgs};
 use super::env::ProcessEnv;

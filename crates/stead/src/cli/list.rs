@@ -1,6 +1,6 @@
 //! `stead list`: the workspaces in a folder, of all layouts.
 //!
-//! Effects: the environment, the terminal, workspace files (reads), the local disk (reads).
+//! Effects: the terminal, workspace files (reads), the local disk (reads).
 
 use super::args::{GlobalArgs, ListArgs};
 use super::env::ProcessEnv;

@@ -1,6 +1,6 @@
 //! Log messages of the libraries, enabled by `-v` or `RUST_LOG`.
 //!
-//! Effects: in-process state, the terminal, the local disk (writes).
+//! Effects: the terminal, the local disk (writes).
 
 use super::env::ProcessEnv;
 use super::error::CliError;

@@ -1,6 +1,6 @@
 //! The command line: parsing, and one module per command.
 //!
-//! Effects: the environment, the terminal, the local disk (writes), tools, the model, processes.
+//! Effects: all.
 
 mod approvals;
 mod args;

@@ -1,6 +1,7 @@
 //! `stead models`: the providers and models, and what is known about them.
 //!
-//! Effects: the environment, the terminal, workspace files (reads), the model, the network.
+//! Effects: randomness, the environment, the terminal, workspace files (reads), the local disk
+//! (writes), the model.
 
 use super::args::{GlobalArgs, ModelsArgs};
 use super::env::ProcessEnv;

@@ -1,6 +1,7 @@
 //! Opening agents and workspaces according to the flags.
 //!
-//! Effects: the clock, the environment, the terminal, the local disk (writes), the network.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (reads), the
+//! local disk (writes), the network.
 
 use super::args::GlobalArgs;
 use super::env::ProcessEnv;

@@ -1,7 +1,7 @@
 //! The person's configuration folder: their settings, their keys, and the folders they decided
 //! about.
 //!
-//! Effects: randomness, the environment, the local disk (writes).
+//! Effects: randomness, the local disk (writes).
 
 use super::env::ProcessEnv;
 use super::error::{CliError, finding_line};

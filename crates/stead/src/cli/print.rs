@@ -8,7 +8,7 @@
 //!
 //! Unlike `println!`, nothing here panics when a pipe is closed or a disk is full.
 //!
-//! Effects: in-process state, randomness, the terminal, processes.
+//! Effects: the terminal.
 
 use super::error::CliError;
 use super::style::StyleKey;

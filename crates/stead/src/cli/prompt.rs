@@ -1,6 +1,7 @@
 //! `stead prompt`: the system prompt, and the sources of its sections.
 //!
-//! Effects: the environment, the terminal, workspace files (reads), the network.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (reads), the
+//! local disk (writes), the network.
 
 use super::args::{GlobalArgs, PromptArgs};
 use super::env::ProcessEnv;

@@ -1,6 +1,6 @@
 //! The input of `stead run`: the argument, standard input, or both.
 //!
-//! Effects: the clock, the terminal, processes.
+//! Effects: the clock, the terminal.
 
 use super::env::ProcessEnv;
 use super::error::CliError;

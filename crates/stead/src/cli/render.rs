@@ -1,6 +1,6 @@
 //! Showing the events of a run to people and programs.
 //!
-//! Effects: in-process state, the terminal.
+//! Effects: the terminal.
 
 use super::approvals::{colour_diff, waiting_summary};
 use super::args::GlobalArgs;

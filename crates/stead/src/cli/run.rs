@@ -1,7 +1,6 @@
 //! `stead run`: running one input to its end.
 //!
-//! Effects: the terminal, the local disk (reads), the store (writes), the journal (appends), tools,
-//! the model, the network, processes.
+//! Effects: all.
 
 use super::args::{GlobalArgs, RunArgs};
 use super::choose_session::newest_session;

@@ -1,7 +1,7 @@
 //! Running one command of a session as its client: sending it, showing the run, asking the person at
 //! the terminal, until the run has ended.
 //!
-//! Effects: the clock, the terminal, the store (writes), the journal (appends), tools, the model.
+//! Effects: all.
 
 use super::approvals::{TerminalQuestions, TypedAnswer, answerer};
 use super::args::{GlobalArgs, OutputFormat, RunFlags};

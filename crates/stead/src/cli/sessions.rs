@@ -1,6 +1,8 @@
 //! `stead sessions`: listing, showing, changing and exporting sessions.
 //!
-//! Effects: the terminal, the local disk (writes), the journal (appends), the index, the model.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (writes), the
+//! local disk (writes), the store (writes), the journal (writes), hooks, the model, the network,
+//! processes.
 
 use super::approvals::answerer;
 use super::args::{ExportFormat, GlobalArgs, OutputFormat, SearchBounds, SessionsCommand};

@@ -1,7 +1,7 @@
 //! Sessions that lie in the folder of a workspace, while its settings look for them in another place
 //! or under another name.
 //!
-//! Effects: the environment, the terminal, the local disk (reads), the store (reads).
+//! Effects: the environment, the terminal, the local disk (reads), the journal (reads).
 
 use super::args::GlobalArgs;
 use super::env::ProcessEnv;

@@ -1,6 +1,6 @@
 //! Ctrl-C and termination: the first signal asks the run to stop, the second exits at once.
 //!
-//! Effects: in-process state, processes.
+//! Effects: processes.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;

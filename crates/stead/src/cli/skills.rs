@@ -1,6 +1,7 @@
 //! `stead skills`: installing, listing, publishing and checking skills.
 //!
-//! Effects: the environment, the terminal, workspace files (writes), the network, processes.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (writes), the
+//! local disk (writes), the network, processes.
 
 mod context;
 mod list;

@@ -1,6 +1,6 @@
 //! Styles of printed text: colour where it helps, plain text when piped.
 //!
-//! Effects: in-process state, randomness.
+//! Effects: randomness.
 
 use super::env::ProcessEnv;
 use std::hash::{BuildHasher, RandomState};

@@ -1,6 +1,8 @@
 //! `stead tool`: calling one tool through the gate.
 //!
-//! Effects: the environment, the terminal, the store (writes), hooks, tools, the model, processes.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (writes), the
+//! local disk (writes), the store (writes), the journal (writes), hooks, tools, the network,
+//! processes.
 
 use super::approvals::{TerminalQuestions, answerer};
 use super::args::{ApproveMode, GlobalArgs, ToolArgs};

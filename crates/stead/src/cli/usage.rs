@@ -1,6 +1,7 @@
 //! `stead usage`: tokens and money used, as a table and, in a terminal, as a chart.
 //!
-//! Effects: the environment, the terminal, the store (writes), the journal (reads), the network.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (reads), the
+//! local disk (writes), the store (writes), the journal (reads), the network.
 
 use super::args::{GlobalArgs, UsageArgs, UsageBy};
 use super::env::ProcessEnv;

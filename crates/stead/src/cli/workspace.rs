@@ -1,6 +1,7 @@
 //! `stead workspace`: copying a workspace between folders and stores.
 //!
-//! Effects: the terminal, workspace files (writes), the journal (appends), the network.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (writes), the
+//! local disk (writes), the journal (writes), the network.
 
 use super::args::{CopyArgs, GlobalArgs, WorkspaceCommand};
 use super::env::ProcessEnv;

@@ -1,6 +1,7 @@
 //! The tools `memory_search` and `memory_get`, which search and read the files of memory.
 //!
-//! Effects: the clock, workspace files (reads), the index, the model.
+//! Effects: the clock, workspace files (reads), the local disk (writes), the journal (reads), the
+//! model.
 
 use super::format::{SearchArgs, format_date, format_hits, to_tool_error};
 use crate::lookup::{Lookup, MemoryFiles};

@@ -1,6 +1,6 @@
 //! The lookup feature: tools that search memory and sessions.
 //!
-//! Effects: none (async for its trait).
+//! Effects: none.
 
 mod format;
 mod memory;

@@ -1,7 +1,8 @@
 //! The tool `recall`: searching and reading the whole current session, including what compaction
 //! left out.
 //!
-//! Effects: the clock, the journal (reads), the index, the model.
+//! Effects: the clock, workspace files (reads), the local disk (writes), the journal (reads), the
+//! model.
 
 use super::format::{format_date, format_hits, page, parse_query, to_tool_error};
 use crate::lookup::{Lookup, entry_text};

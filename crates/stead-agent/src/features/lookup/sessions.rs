@@ -1,6 +1,7 @@
 //! The tools `session_search`, `session_list` and `session_history`, which read sessions.
 //!
-//! Effects: the clock, the store (reads), the journal (reads), the index, the model.
+//! Effects: the clock, workspace files (reads), the local disk (writes), the journal (reads), the
+//! model.
 
 use super::format::{SearchArgs, format_date, format_hits, page, to_tool_error};
 use crate::lookup::{Lookup, entry_text};

@@ -1,6 +1,6 @@
 //! The tool `switch_agent`: another agent continues the conversation.
 //!
-//! Effects: none (async for its trait).
+//! Effects: none.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

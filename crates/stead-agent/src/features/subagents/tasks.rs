@@ -1,6 +1,7 @@
 //! The tools that delegate tasks to subagents and report on them.
 //!
-//! Effects: the clock, workspace files (writes), the journal (appends), hooks, tools, the model.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (reads), the store (writes), the journal (writes), hooks, tools, the model.
 
 use crate::subagents::{Subagents, TaskRecord, TaskRequest, TaskWait};
 use schemars::JsonSchema;

@@ -1,6 +1,7 @@
 //! Hooks around calls: before the gate, in place of a person, after the result.
 //!
-//! Effects: workspace files (reads), the journal (appends), hooks, what it is given.
+//! Effects: the clock, workspace files (reads), the local disk (reads), the journal (writes),
+//! hooks.
 
 use super::super::ask::HookContext;
 use super::super::effect::HookChange;

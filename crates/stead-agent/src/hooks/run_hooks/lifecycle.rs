@@ -1,6 +1,6 @@
 //! Hooks at the start and the end of a run, about steering messages, and about warnings.
 //!
-//! Effects: the clock, the journal (appends), hooks, what it is given.
+//! Effects: the clock, the journal (writes), hooks.
 
 use super::super::effect::HookChange;
 use super::super::engine::HookVerdict;

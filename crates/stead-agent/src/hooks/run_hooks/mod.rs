@@ -5,7 +5,7 @@
 //! to the listener, and changes the request before it is sent. It never ends the run: a method
 //! returns a [`RunStop`] if the run must end, and the loop ends it.
 //!
-//! Effects: the journal (appends), hooks, what it is given.
+//! Effects: the clock, the journal (writes), hooks.
 
 mod calls;
 mod lifecycle;

@@ -1,6 +1,6 @@
 //! Hooks around the model: about requests, replies and compaction.
 //!
-//! Effects: workspace files (reads), the journal (appends), hooks, what it is given.
+//! Effects: the clock, workspace files (reads), the journal (writes), hooks.
 
 use super::super::effect::HookChange;
 use super::super::engine::HookVerdict;
@@ -41,7 +41,7 @@ impl HookedReply {
 impl RunHooks {
     /// Asks hooks before a request is built, and appends their texts for the conversation to the
     /// journal.
-    pub(crate) async fn before_context(
+    pub(crate) async fn before_context_build(
         &mut self,
         journal: &mut RunJournal<'_>,
         conversation: &Conversation,

@@ -1,6 +1,6 @@
 //! Hooks before a run: about a session that this process begins to use, and about the input.
 //!
-//! Effects: in-process state, the clock, the store (writes), the journal (appends), hooks.
+//! Effects: the clock, randomness, the store (writes), the journal (writes), hooks.
 
 use super::super::ask::HookContext;
 use super::super::effect::HookChange;

@@ -1,7 +1,7 @@
 //! Compaction between two runs, because a person asks for it.
 //!
-//! Effects: randomness, workspace files (writes), the store (writes), the journal (appends), hooks,
-//! the model, what it is given.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (reads), the store (writes), the journal (writes), hooks, the model.
 
 use super::{Compactor, PlannedCompaction};
 use crate::hooks::RunHooks;

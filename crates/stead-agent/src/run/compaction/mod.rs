@@ -7,8 +7,8 @@
 //! digest made without a model takes its place: a model that fails cannot stop a run or lose
 //! anything.
 //!
-//! Effects: workspace files (writes), the store (writes), the journal (appends), hooks, the model,
-//! what it is given.
+//! Effects: the clock, randomness, the environment, workspace files (writes), the local disk
+//! (reads), the store (writes), the journal (writes), hooks, the model.
 
 mod digest;
 mod manual;

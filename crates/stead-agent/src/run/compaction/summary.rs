@@ -1,6 +1,7 @@
 //! Requesting a summary of older messages from a model, for a compaction.
 //!
-//! Effects: in-process state, the clock, workspace files (reads), the store (writes), the model.
+//! Effects: the clock, randomness, the environment, workspace files (reads), the local disk
+//! (reads), the store (writes), the model.
 
 use super::{
     Compactor, GeneratedSummary, PlannedCompaction, SummaryUsage, digest, prompt, transcript,

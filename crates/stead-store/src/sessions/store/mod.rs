@@ -5,7 +5,8 @@
 //! store refuses appends of the earlier holder. Every call that can change something is recorded
 //! before it is executed, so a holder that slept past its lease stops before its next side effect.
 //!
-//! Effects: in-process state, the clock, randomness, the store (writes), the journal (appends).
+//! Effects: the clock, randomness, the local disk (reads), the store (writes), the journal
+//! (writes).
 
 mod listing;
 mod range;

@@ -1,6 +1,6 @@
 //! Reading a part of a journal in a store.
 //!
-//! Effects: in-process state, the store (reads), the journal (reads).
+//! Effects: the journal (reads).
 
 use super::super::journal::read_line;
 use super::super::journal_file::check_session_id;

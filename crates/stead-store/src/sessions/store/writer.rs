@@ -1,6 +1,6 @@
 //! The writer of a journal in a store.
 //!
-//! Effects: in-process state, the clock, the store (writes), the journal (appends).
+//! Effects: the clock, the store (writes), the journal (writes).
 
 use super::super::journal::encode;
 use crate::{FencingToken, JournalTail, JournalWriter, Position, Space, Store, StoreError};

@@ -3,7 +3,7 @@
 //! Connections are pooled here and not by sqlx, whose pool pings the server each time a connection
 //! is returned. That doubles the round trips of a single statement.
 //!
-//! Effects: the local disk (writes), the store (writes), the network.
+//! Effects: the local disk (writes), the network.
 
 mod absent;
 #[cfg(feature = "mysql")]

@@ -1,6 +1,6 @@
 //! The driver for MySQL and MariaDB.
 //!
-//! Effects: the store (writes), the network.
+//! Effects: the network.
 
 use super::super::driver::{Driver, Statement, StatementResult, TransactionKind};
 use super::pool::{AbandonPolicy, ConnectionPool, PooledDriver};

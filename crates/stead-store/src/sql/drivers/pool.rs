@@ -1,6 +1,6 @@
 //! A small pool of database connections, and the driver that uses it.
 //!
-//! Effects: in-process state, the clock, the local disk (writes), the store (writes), the network.
+//! Effects: the clock, the local disk (writes), the network.
 
 use super::super::driver::{
     DbFault, DbFuture, Driver, Statement, StatementResult, TransactionKind, Tx,

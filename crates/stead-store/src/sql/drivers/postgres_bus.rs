@@ -3,7 +3,7 @@
 //! A notification is text of at most 7,999 bytes. A longer message is not carried; subscribers are
 //! told that they missed something.
 //!
-//! Effects: the clock, the environment, the store (writes), the network.
+//! Effects: the clock, randomness, the network.
 
 use super::super::driver::{DbFault, Driver, Statement};
 use crate::bus::{BusFault, BusListener, BusTransport, Channel, Envelope, ServerBus};

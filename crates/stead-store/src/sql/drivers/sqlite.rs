@@ -1,6 +1,6 @@
 //! The driver for SQLite, in a file or in memory.
 //!
-//! Effects: the local disk (writes), the store (writes).
+//! Effects: the local disk (writes).
 
 use super::super::driver::{Driver, Statement, StatementResult, TransactionKind};
 use super::pool::{AbandonPolicy, ConnectionPool, PooledDriver};

@@ -1,6 +1,6 @@
 //! Claiming the next job of a queue in the database.
 //!
-//! Effects: the local disk (writes), the store (writes), the network.
+//! Effects: the clock, the local disk (writes), the network.
 
 use super::super::SqlStore;
 use super::super::driver::{DbFault, SqlRow, Statement, TransactionKind, Tx, finish};

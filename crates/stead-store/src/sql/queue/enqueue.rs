@@ -1,6 +1,6 @@
 //! Adding a job to a queue in the database.
 //!
-//! Effects: the local disk (writes), the store (writes), the network.
+//! Effects: the clock, the local disk (writes), the network.
 
 use super::super::driver::{DbFault, Statement};
 use super::super::journals::inserted_row_id;

@@ -1,6 +1,6 @@
 //! Work directories of AgentScope's Python workspaces: `.mcp`, `skills/`, `sessions/`, `data/`.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: the environment, workspace files (reads).
 
 mod servers;
 

@@ -1,6 +1,6 @@
 //! The actions of the openharness layout, commands in `.openharness/actions/*/ACTION.yaml`.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: workspace files (reads).
 
 use super::common::is_valid_name;
 use crate::folder_trust::named_in_line;

@@ -3,7 +3,7 @@
 //! `AGENTS.md` describes the project; `.openharness/agents/*.md` define the agents. One of them is
 //! the main agent. Models and agents that many workspaces share come from a platform.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: workspace files (reads).
 
 mod actions;
 mod agents;

@@ -1,6 +1,6 @@
 //! The models of the openharness layout: `models/*.yaml` of workspace and platform, and aliases.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: workspace files (reads).
 
 use super::common::{TextOr, note_inactive_under, suggestion};
 use super::{list_definitions, settings::OpenharnessSettings};

@@ -1,7 +1,7 @@
 //! The prompt texts of the openharness layout, in addition to an agent's own prompt:
 //! `.openharness/prompts.yaml`, or `system_prompt:` of the settings.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: workspace files (reads).
 
 use super::common::{TextOr, first_duplicate, suggestion};
 use super::models::ResolvedModel;

@@ -1,6 +1,6 @@
 //! The tool servers of the openharness layout: `.openharness/tools/settings.yaml`.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: workspace files (reads).
 
 use crate::Severity;
 use crate::layout::Draft;

@@ -1,6 +1,6 @@
 //! The settings of the openharness layout: `.openharness/settings.yaml`.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: workspace files (reads).
 
 use super::common::TextOr;
 use super::models::ModelAlias;

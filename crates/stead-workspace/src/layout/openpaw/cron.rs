@@ -1,6 +1,6 @@
 //! `config/crons/*.yaml` of OpenPaw: scheduled prompts.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: workspace files (reads).
 
 use super::heartbeat::DeliveryOutput;
 use crate::layout::Draft;

@@ -1,6 +1,6 @@
 //! The settings of OpenPaw: those of a workspace, merged over the `config.yaml` that many share.
 //!
-//! Effects: workspace files (reads), what it is given.
+//! Effects: workspace files (reads).
 
 use super::model::{ProviderEntry, normalize};
 use super::settings::{

@@ -1,6 +1,6 @@
 //! OpenPaw's workspaces: `agent/ config/ data/ memory/ workspace/`, or the older flat form.
 //!
-//! Effects: the environment, workspace files (reads), the local disk (reads), what it is given.
+//! Effects: the environment, workspace files (reads).
 
 mod channel;
 mod cron;

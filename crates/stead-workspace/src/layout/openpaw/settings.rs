@@ -1,6 +1,6 @@
 //! `config/agent.yaml` of OpenPaw, with all keys.
 //!
-//! Effects: the environment, the local disk (reads).
+//! Effects: the environment.
 
 use super::channel::Channel;
 use super::heartbeat::Heartbeat;

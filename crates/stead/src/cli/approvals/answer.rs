@@ -1,6 +1,6 @@
 //! Answering questions of `stead approvals`, and resuming the run after the last one.
 //!
-//! Effects: the clock, the terminal, the store (writes), the journal (appends), tools, the model.
+//! Effects: all.
 
 use super::args::AnswerArgs;
 use super::{QuestionSelection, answerer, find_question, open_questions};

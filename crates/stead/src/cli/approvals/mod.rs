@@ -1,6 +1,6 @@
 //! `stead approvals`: questions that wait for a person, answered from any process.
 //!
-//! Effects: the terminal, the store (writes), the journal (appends), tools, the model, the network.
+//! Effects: all.
 
 mod answer;
 pub(crate) mod args;

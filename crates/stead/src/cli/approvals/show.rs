@@ -1,6 +1,7 @@
 //! Printing questions that wait for a person.
 //!
-//! Effects: the clock, the terminal, the store (reads), the journal (reads).
+//! Effects: the clock, the environment, the terminal, workspace files (reads), the local disk
+//! (reads), the store (reads), the journal (reads).
 
 use crate::cli::args::GlobalArgs;
 use crate::cli::error::CliError;

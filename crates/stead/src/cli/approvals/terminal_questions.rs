@@ -1,6 +1,6 @@
 //! Asking questions of a run on the terminal, each answered by one line.
 //!
-//! Effects: in-process state, the terminal.
+//! Effects: the terminal.
 
 use crate::cli::print::{err, errln};
 use std::collections::VecDeque;

@@ -1,8 +1,7 @@
 //! The main loop of `stead chat`: it passes keys and events to the state, and executes the commands
 //! of the state. What they ask of the session is sent to it as a client does.
 //!
-//! Effects: the clock, randomness, the terminal, the store (writes), the journal (appends), tools,
-//! the model.
+//! Effects: all.
 
 mod look;
 mod person_commands;

@@ -6,7 +6,7 @@
 //! Exit codes: 0 when left at an idle prompt (`/quit`, Ctrl-D, Ctrl-C), 130 when left during a run
 //! or by a signal.
 //!
-//! Effects: the clock, the terminal, the store (writes), the journal (appends), tools, the model.
+//! Effects: all.
 
 mod app;
 mod complete;

@@ -1,6 +1,6 @@
 //! The interface of `stead chat` as a state machine: keys and events go in, commands come out.
 //!
-//! Effects: in-process state.
+//! Effects: the clock.
 
 mod entries;
 mod events;

@@ -1,6 +1,6 @@
 //! Drawing `stead chat`. The result depends only on the state and the size of the screen.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 mod footer;
 mod input;

@@ -1,6 +1,6 @@
 //! The background process that does queued memory work.
 //!
-//! Effects: the clock, the environment, the store (reads), processes.
+//! Effects: the clock, the store (reads), processes.
 
 use crate::cli::args::GlobalArgs;
 use crate::cli::env::ProcessEnv;

@@ -1,6 +1,7 @@
 //! `stead memory`: showing, reviewing and changing long-term memory.
 //!
-//! Effects: the environment, the terminal, workspace files (writes), the store (writes), the model.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (writes), the
+//! local disk (writes), the store (writes), the journal (reads), the model, the network, processes.
 
 pub(crate) mod args;
 pub(crate) mod background;

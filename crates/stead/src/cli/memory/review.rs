@@ -1,6 +1,7 @@
 //! `stead memory review`, `approve` and `reject`: reviewing facts from untrusted content.
 //!
-//! Effects: the terminal, workspace files (writes), the store (writes).
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (writes), the
+//! store (writes).
 
 use super::args::{FactSelectionArgs, JsonArgs};
 use super::print_json_if_asked;

@@ -1,6 +1,7 @@
 //! `stead memory search`, and what it shares with `stead sessions search`.
 //!
-//! Effects: the terminal, workspace files (reads), the index, the model, the network.
+//! Effects: the clock, the terminal, workspace files (reads), the local disk (writes), the journal
+//! (reads), the model.
 
 use super::super::args::SearchBounds;
 use super::super::error::CliError;

@@ -1,6 +1,7 @@
 //! `stead memory flush`, `consolidate` and `work`: memory work, also in the background.
 //!
-//! Effects: the clock, the terminal, workspace files (writes), the store (writes), the model.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (writes), the
+//! store (writes), the journal (reads), the model.
 
 use super::args::JsonArgs;
 use super::print_json_if_asked;

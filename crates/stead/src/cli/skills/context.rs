@@ -1,6 +1,7 @@
 //! The layers of skills that a workspace has on this machine.
 //!
-//! Effects: the environment, workspace files (reads), the local disk (writes), the network.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (reads), the
+//! local disk (writes), the network.
 
 use crate::cli::args::GlobalArgs;
 use crate::cli::env::ProcessEnv;

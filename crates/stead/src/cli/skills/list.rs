@@ -1,6 +1,7 @@
 //! `stead skills list` and `check`: skills with their sources and problems.
 //!
-//! Effects: the environment, the terminal, workspace files (reads), the network.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (reads), the
+//! local disk (writes), the network.
 
 use super::context::SkillContext;
 use super::{SkillsFormat, is_workspace_owned, short_pin};

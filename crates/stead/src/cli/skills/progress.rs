@@ -1,6 +1,6 @@
 //! The progress of long work of `stead skills`, which a person can stop.
 //!
-//! Effects: the clock, the terminal, processes, what it is given.
+//! Effects: the clock, the terminal, processes.
 
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;

@@ -1,6 +1,6 @@
 //! The decision whether a folder may act: what the person decided before, a flag, or a question.
 //!
-//! Effects: the clock, the environment, the terminal, the local disk (writes).
+//! Effects: the clock, the terminal, the local disk (writes).
 
 use crate::cli::args::GlobalArgs;
 use crate::cli::env::ProcessEnv;

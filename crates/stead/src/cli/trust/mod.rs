@@ -1,6 +1,7 @@
 //! `stead trust`: which folders may act.
 //!
-//! Effects: the clock, the environment, the terminal, workspace files (reads), the local disk (writes).
+//! Effects: the clock, the environment, the terminal, workspace files (reads), the local disk
+//! (writes).
 
 mod judge;
 

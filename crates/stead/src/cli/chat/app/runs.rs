@@ -1,6 +1,6 @@
 //! Sending commands of `stead chat` to the session, and following its runs.
 //!
-//! Effects: the clock, the store (writes), the journal (appends), hooks, tools, the model.
+//! Effects: the clock, workspace files (reads), the journal (reads).
 
 use super::super::state::{ChatPhase, VIA_CHAT};
 use super::super::transcript::Tone;

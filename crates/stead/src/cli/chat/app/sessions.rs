@@ -1,6 +1,8 @@
 //! The current session of `stead chat`: switching, listing, and returning to an earlier point.
 //!
-//! Effects: workspace files (writes), the store (writes), the journal (appends), hooks.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (writes), the
+//! local disk (writes), the store (writes), the journal (writes), hooks, tools, the model, the
+//! network.
 
 use super::super::state::{PickRow, SessionInfo, SessionPicker};
 use super::super::transcript::Tone;

@@ -1,6 +1,6 @@
 //! Changing settings of the session in `stead chat`: permission mode, plan mode, the agent.
 //!
-//! Effects: workspace files (reads), the store (writes), the journal (appends).
+//! Effects: the clock, workspace files (reads), the store (writes), the journal (reads).
 
 use super::super::state::PlanModeSwitch;
 use super::super::transcript::Tone;

@@ -1,6 +1,6 @@
 //! Applying the events of a run to the screen of `stead chat`.
 //!
-//! Effects: none.
+//! Effects: the clock.
 
 use super::super::transcript::{CallItem, CallStage, Details, ItemBody, Tone};
 use super::{Activity, Chat, ChatPhase};

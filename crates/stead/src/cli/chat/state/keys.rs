@@ -1,6 +1,6 @@
 //! Applying keys and pasted text to the state of `stead chat`.
 //!
-//! Effects: in-process state.
+//! Effects: the clock.
 
 use super::super::complete::{self, CompletionKind, CompletionPopup};
 use super::super::editor::{CursorMove, Editor};

@@ -1,6 +1,6 @@
 //! The status rows above the input of `stead chat`: the question, the run and queued messages.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 use super::super::state::{Activity, AnswerStage, Chat, ChatPhase, RunningState, typed_text};
 use super::super::wrap::clip;
