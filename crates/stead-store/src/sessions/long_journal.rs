@@ -4,7 +4,7 @@
 //! verified without the parts before it. Lines are passed on in their order, and the first problem
 //! is the one that is returned, as if one thread had read them all.
 //!
-//! Effects: the environment, what it is given.
+//! Effects: none.
 
 use super::journal::read_lines_from;
 use crate::{Position, StoreError, TornTail};

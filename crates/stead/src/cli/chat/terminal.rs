@@ -1,6 +1,6 @@
 //! The terminal under `stead chat`: taken over while it runs, and restored on every exit.
 //!
-//! Effects: the terminal.
+//! Effects: the clock, the terminal.
 
 use crossterm::event::{
     DisableBracketedPaste, EnableBracketedPaste, Event, KeyboardEnhancementFlags,

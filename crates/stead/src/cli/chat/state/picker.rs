@@ -1,6 +1,6 @@
 //! Choosing a session from a list: arrow keys, and letters that filter it.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 use super::{Chat, ChatCommand};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};

@@ -1,6 +1,6 @@
 //! Searching the earlier inputs (Ctrl-R).
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 use super::{Chat, ChatCommand};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
