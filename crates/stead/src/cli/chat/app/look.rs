@@ -1,8 +1,8 @@
 //! What the person asks to see in `stead chat`: usage, memory, skills, questions, tool servers, and
 //! the changes of files; and undoing them.
 //!
-//! Effects: the clock, the environment, workspace files (writes), the store (writes), the journal (reads), the
-//! network.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (writes), the
+//! local disk (writes), the store (writes), the journal (writes), the network.
 
 use super::super::custom_commands::load_commands;
 use super::super::state::{Looked, UndoStage};

@@ -1,8 +1,8 @@
 //! What the person does beside the run: commands of their own (`!command`), and the input in their
 //! own editor.
 //!
-//! Effects: the clock, randomness, the environment, the terminal, workspace files (writes), the local
-//! disk (writes), the store (writes), the journal (writes), hooks, tools, the model, processes.
+//! Effects: the clock, randomness, the environment, the terminal, workspace files (writes), the
+//! local disk (writes), the store (writes), the journal (writes), hooks, tools, processes.
 
 use super::super::terminal::{KeyReader, Screen};
 use super::super::transcript::{CallStage, Tone};
