@@ -90,6 +90,8 @@ mod tenant_fixtures;
 mod tenants;
 #[path = "all/todos_plans_and_modes.rs"]
 mod todos_plans_and_modes;
+#[path = "all/tool_search.rs"]
+mod tool_search;
 #[path = "all/tool_titles.rs"]
 mod tool_titles;
 #[path = "all/turn_setup.rs"]

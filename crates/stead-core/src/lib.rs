@@ -70,7 +70,7 @@ pub use client::{
 };
 pub use context::{
     CompactionPlan, ContextBudget, ContextView, VerbatimSection, media_tokens, message_tokens,
-    spec_tokens, text_tokens,
+    spec_bytes, spec_tokens, text_tokens,
 };
 pub use count::counted;
 pub use entry::{
@@ -99,8 +99,8 @@ pub use state::{ActiveSkill, FoldError, SessionState, TurnMessage};
 pub use step_calls::{CallState, Nesting, PendingCall, StepCalls};
 pub use taint::{MAX_TAINT_ORIGINS, TaintOrigin, TaintOrigins, recorded_taint};
 pub use tool::{
-    AccessKind, ArgumentAliases, Executor, ItemAliases, OutputLength, PathAccess, PathScope,
-    ResultContent, Risk, TitleForm, ToolEffect, ToolKind, ToolSpec, args_hash,
+    AccessKind, ArgumentAliases, Executor, Exposure, ItemAliases, OutputLength, PathAccess,
+    PathScope, ResultContent, Risk, TitleForm, ToolEffect, ToolKind, ToolSpec, args_hash,
 };
 pub use usage::{Price, StopReason, Usage, Usd};
 pub use variables::{Substitution, UnsetVariable, VariableLookup, VariableSyntax, substitute};

@@ -396,6 +396,7 @@ mod tests {
             kind: NoticeKind::Context,
             text: "from a page".to_owned(),
             tasks: Vec::new(),
+            tools: None,
             untrusted: true,
             taint: vec![file("a")],
         });

@@ -39,6 +39,8 @@ pub struct ToolSpec {
     pub title: Option<TitleForm>,
     /// The arguments that say what a call is about, for a one-line display.
     pub subject_arguments: &'static [&'static str],
+    /// Which models are shown the tool.
+    pub exposure: Exposure,
 }
 
 impl ToolSpec {
@@ -61,7 +63,13 @@ impl ToolSpec {
             argument_aliases: ArgumentAliases::default(),
             title: None,
             subject_arguments: &[],
+            exposure: Exposure::default(),
         }
+    }
+
+    /// Returns the spec with another exposure.
+    pub fn with_exposure(self, exposure: Exposure) -> Self {
+        Self { exposure, ..self }
     }
 
     /// Returns the spec with this JSON schema of the arguments.
@@ -162,6 +170,19 @@ impl ToolKind {
             | Self::Other => false,
         }
     }
+}
+
+/// Which models are shown a tool. Every tool can be called; one that is not shown is found with
+/// `tool_search`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Exposure {
+    /// Every model.
+    #[default]
+    Always,
+    /// Models whose context window is not small.
+    Usually,
+    /// No model, unless it is asked for.
+    OnDemand,
 }
 
 /// How long the results of a tool may be.

@@ -44,9 +44,8 @@ struct MemoryForgetTool {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MemorySaveArgs {
-    /// One fact, in a sentence that is clear by itself. Never a secret.
+    /// A sentence that is clear by itself; never a secret.
     content: String,
-    /// Words to find it by.
     #[serde(default)]
     tags: Vec<String>,
 }
@@ -76,8 +75,7 @@ impl TypedTool for MemorySaveTool {
     const DEF: ToolDef = ToolDef::new(
         builtin::MEMORY_SAVE,
         Risk::WRITES,
-        "Remembers one fact beyond this session: a decision and its reason, a preference, \
-        something about the project. Call it once per fact.",
+        "Remembers one fact beyond this session.",
     );
 
     fn plan(&self, _: &MemorySaveArgs) -> CallPlan {

@@ -2,7 +2,7 @@
 //!
 //! Effects: none.
 
-use crate::closest_name;
+use crate::{closest_name, schema};
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -19,6 +19,8 @@ pub(crate) struct ArgumentChecker {
     tool: String,
     schema: Arc<Value>,
     aliases: ArgumentAliases,
+    /// The schema as models are shown it.
+    shown_schema: Arc<Value>,
     /// Compiled when first needed: most sessions use few of their tools.
     validator: OnceLock<Result<Validator, String>>,
 }
@@ -45,6 +47,7 @@ impl CheckerCache {
         }
         let checker = Arc::new(ArgumentChecker {
             tool: tool.to_owned(),
+            shown_schema: schema::short(schema),
             schema: schema.clone(),
             aliases,
             validator: OnceLock::new(),
@@ -73,6 +76,11 @@ fn add_defaults(args: &mut Map<String, Value>, defaults: &[(&str, &str)]) {
 }
 
 impl ArgumentChecker {
+    /// Returns the schema as models are shown it.
+    pub(crate) fn shown_schema(&self) -> &Arc<Value> {
+        &self.shown_schema
+    }
+
     /// Returns valid arguments in the schema's own spelling, or what is wrong with them.
     pub(crate) fn check(&self, args: Value) -> Result<Value, String> {
         let mut args = match args {

@@ -6,7 +6,8 @@
 //!
 //! Effects: none.
 
-use crate::{ToolIdentity, execute, files, plan, tasks, todos};
+use crate::{ToolIdentity, execute, files, plan, presentation, tasks, todos};
+use stead_core::Exposure;
 use stead_core::ToolKind::{Delegation, Lookup, MemoryForget, MemorySave, Skill, SwitchAgent};
 
 pub use crate::execute::EXECUTE;
@@ -15,6 +16,7 @@ pub use crate::files::{
     READ_FILE, WRITE_FILE,
 };
 pub use crate::plan::{PLAN_ENTER, PLAN_EXIT, PLAN_WRITE};
+pub use crate::presentation::{TOOL_SEARCH, USE_TOOL};
 pub use crate::todos::WRITE_TODOS;
 
 /// The file tools.
@@ -42,44 +44,62 @@ pub const TASK: ToolIdentity = ToolIdentity::new("task", Delegation)
         "spawn",
     ])
     .title("SubAgent")
-    .subject(&["agent", "description"]);
+    .subject(&["agent", "description"])
+    .exposed(Exposure::Usually);
 /// `agent_send`: continues with a subagent.
-pub const AGENT_SEND: ToolIdentity = ToolIdentity::new("agent_send", Delegation).subject(&["to"]);
+pub const AGENT_SEND: ToolIdentity = ToolIdentity::new("agent_send", Delegation)
+    .subject(&["to"])
+    .exposed(Exposure::OnDemand);
 /// `agent_list`: lists the subagents of a session.
-pub const AGENT_LIST: ToolIdentity =
-    ToolIdentity::new("agent_list", Delegation).aliases(&["list_subagents"]);
+pub const AGENT_LIST: ToolIdentity = ToolIdentity::new("agent_list", Delegation)
+    .aliases(&["list_subagents"])
+    .exposed(Exposure::OnDemand);
 /// `delegation_list`: lists the tasks that were handed over.
-pub const DELEGATION_LIST: ToolIdentity =
-    ToolIdentity::new("delegation_list", Delegation).aliases(&["task_list"]);
+pub const DELEGATION_LIST: ToolIdentity = ToolIdentity::new("delegation_list", Delegation)
+    .aliases(&["task_list"])
+    .exposed(Exposure::OnDemand);
 /// `delegation_output`: shows the state and the result of a task that was handed over.
 pub const DELEGATION_OUTPUT: ToolIdentity = ToolIdentity::new("delegation_output", Delegation)
-    .aliases(&["task_output", "get_subagent_result"]);
+    .aliases(&["task_output", "get_subagent_result"])
+    .exposed(Exposure::OnDemand);
 /// `delegation_cancel`: stops a task that was handed over.
-pub const DELEGATION_CANCEL: ToolIdentity =
-    ToolIdentity::new("delegation_cancel", Delegation).aliases(&["task_cancel", "cancel_subagent"]);
+pub const DELEGATION_CANCEL: ToolIdentity = ToolIdentity::new("delegation_cancel", Delegation)
+    .aliases(&["task_cancel", "cancel_subagent"])
+    .exposed(Exposure::OnDemand);
 /// `delegation_wait`: waits for tasks that were handed over.
-pub const DELEGATION_WAIT: ToolIdentity =
-    ToolIdentity::new("delegation_wait", Delegation).aliases(&["wait_tasks", "wait_async_results"]);
+pub const DELEGATION_WAIT: ToolIdentity = ToolIdentity::new("delegation_wait", Delegation)
+    .aliases(&["wait_tasks", "wait_async_results"])
+    .exposed(Exposure::OnDemand);
 /// `memory_search`: searches long-term memory.
-pub const MEMORY_SEARCH: ToolIdentity =
-    ToolIdentity::new("memory_search", Lookup).subject(&["query"]);
+pub const MEMORY_SEARCH: ToolIdentity = ToolIdentity::new("memory_search", Lookup)
+    .subject(&["query"])
+    .exposed(Exposure::Usually);
 /// `memory_get`: reads a file of long-term memory.
-pub const MEMORY_GET: ToolIdentity = ToolIdentity::new("memory_get", Lookup).subject(&["path"]);
+pub const MEMORY_GET: ToolIdentity = ToolIdentity::new("memory_get", Lookup)
+    .subject(&["path"])
+    .exposed(Exposure::OnDemand);
 /// `memory_save`: remembers a fact.
-pub const MEMORY_SAVE: ToolIdentity = ToolIdentity::new("memory_save", MemorySave);
+pub const MEMORY_SAVE: ToolIdentity =
+    ToolIdentity::new("memory_save", MemorySave).exposed(Exposure::Usually);
 /// `memory_forget`: forgets a fact.
-pub const MEMORY_FORGET: ToolIdentity =
-    ToolIdentity::new("memory_forget", MemoryForget).subject(&["query"]);
+pub const MEMORY_FORGET: ToolIdentity = ToolIdentity::new("memory_forget", MemoryForget)
+    .subject(&["query"])
+    .exposed(Exposure::OnDemand);
 /// `session_search`: searches conversations.
 pub const SESSION_SEARCH: ToolIdentity = ToolIdentity::new("session_search", Lookup)
     .aliases(&["search_conversations"])
-    .subject(&["query"]);
+    .subject(&["query"])
+    .exposed(Exposure::OnDemand);
 /// `session_list`: lists conversations.
-pub const SESSION_LIST: ToolIdentity = ToolIdentity::new("session_list", Lookup);
+pub const SESSION_LIST: ToolIdentity =
+    ToolIdentity::new("session_list", Lookup).exposed(Exposure::OnDemand);
 /// `session_history`: shows a part of a conversation.
-pub const SESSION_HISTORY: ToolIdentity = ToolIdentity::new("session_history", Lookup);
+pub const SESSION_HISTORY: ToolIdentity =
+    ToolIdentity::new("session_history", Lookup).exposed(Exposure::OnDemand);
 /// `recall`: shows what a compaction left out.
-pub const RECALL: ToolIdentity = ToolIdentity::new("recall", Lookup).subject(&["query"]);
+pub const RECALL: ToolIdentity = ToolIdentity::new("recall", Lookup)
+    .subject(&["query"])
+    .exposed(Exposure::OnDemand);
 
 const OF_OTHER_CRATES: &[ToolIdentity] = &[
     SWITCH_AGENT,
@@ -102,12 +122,13 @@ const OF_OTHER_CRATES: &[ToolIdentity] = &[
 ];
 
 /// The identities of all built-in tools, by family.
-const FAMILIES: [&[ToolIdentity]; 6] = [
+const FAMILIES: [&[ToolIdentity]; 7] = [
     files::IDENTITIES,
     execute::IDENTITIES,
     todos::IDENTITIES,
     plan::IDENTITIES,
     tasks::IDENTITIES,
+    presentation::IDENTITIES,
     OF_OTHER_CRATES,
 ];
 

@@ -6,7 +6,8 @@ use crate::{TypedTitleForm, schema, title};
 use serde_json::Value;
 use std::sync::Arc;
 use stead_core::{
-    ArgumentAliases, Executor, OutputLength, ResultContent, Risk, TitleForm, ToolKind, ToolSpec,
+    ArgumentAliases, Executor, Exposure, OutputLength, ResultContent, Risk, TitleForm, ToolKind,
+    ToolSpec,
 };
 
 /// The names and the kind of a built-in tool.
@@ -30,6 +31,8 @@ pub struct ToolIdentity {
     /// The arguments that identify what a call is about. For tools of kind [`ToolKind::FileWrite`]
     /// they are the paths that the call changes.
     pub subject_arguments: &'static [&'static str],
+    /// Which models are shown the tool.
+    pub exposure: Exposure,
 }
 
 impl ToolIdentity {
@@ -43,7 +46,13 @@ impl ToolIdentity {
             title: None,
             follows_rules_of: None,
             subject_arguments: &[],
+            exposure: Exposure::Always,
         }
+    }
+
+    /// Returns the identity of a tool that only these models are shown.
+    pub const fn exposed(self, exposure: Exposure) -> Self {
+        Self { exposure, ..self }
     }
 
     /// Returns the identity with other names for calls and lists.
@@ -205,6 +214,7 @@ impl ToolDef {
             argument_aliases,
             title,
             subject_arguments: identity.subject_arguments,
+            exposure: identity.exposure,
         }
     }
 }

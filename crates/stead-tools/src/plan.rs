@@ -12,16 +12,19 @@ use futures_util::FutureExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::{
-    ArgumentAliases, PathAccess, PlanStage, Risk, SessionChange, ToolEffect, ToolKind,
+    ArgumentAliases, Exposure, PathAccess, PlanStage, Risk, SessionChange, ToolEffect, ToolKind,
 };
 use stead_vfs::{Expect, ReadRange, VPath, Vfs, VfsError};
 
 /// `plan_enter`: begins plan mode.
-pub const PLAN_ENTER: ToolIdentity = ToolIdentity::new("plan_enter", ToolKind::PlanEnter);
+pub const PLAN_ENTER: ToolIdentity =
+    ToolIdentity::new("plan_enter", ToolKind::PlanEnter).exposed(Exposure::Usually);
 /// `plan_write`: writes the plan.
-pub const PLAN_WRITE: ToolIdentity = ToolIdentity::new("plan_write", ToolKind::PlanWrite);
+pub const PLAN_WRITE: ToolIdentity =
+    ToolIdentity::new("plan_write", ToolKind::PlanWrite).exposed(Exposure::Usually);
 /// `plan_exit`: offers the plan to a person.
-pub const PLAN_EXIT: ToolIdentity = ToolIdentity::new("plan_exit", ToolKind::PlanExit);
+pub const PLAN_EXIT: ToolIdentity =
+    ToolIdentity::new("plan_exit", ToolKind::PlanExit).exposed(Exposure::Usually);
 
 /// The longest plan. It stays in the context as long as the work goes on.
 const MAX_PLAN_BYTES: usize = 32 * 1024;
@@ -88,7 +91,7 @@ struct PlanWrite {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PlanWriteArgs {
-    /// The whole plan, in Markdown; it takes the place of the one before.
+    /// The whole plan, in Markdown.
     content: String,
 }
 
@@ -159,7 +162,7 @@ struct PlanExit {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PlanExitArgs {
-    /// A summary of the plan in a line or two, for the person who is asked.
+    /// A line or two for the person.
     #[serde(default)]
     #[expect(dead_code, reason = "the person reads it in the question")]
     summary: Option<String>,

@@ -3,9 +3,12 @@
 //! Effects: tools.
 
 use crate::arguments::{ArgumentChecker, CheckerCache};
+use crate::presentation::{
+    self, Presentation, SharedPresentations, ShownTools, TOOL_SEARCH, USE_TOOL,
+};
 use crate::{
     CallPlan, Output, PlanError, PlanView, SessionView, Surface, Tool, ToolCx, ToolError,
-    closest_name, known_tool,
+    closest_name, known_tool, schema,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -22,6 +25,8 @@ pub struct Registry {
     aliases: BTreeMap<String, String>,
     /// The specs that the model is shown.
     specs: Arc<[ToolSpec]>,
+    /// Which tools the model is shown, and how.
+    presentation: Arc<Presentation>,
     /// Tools that lists left out, by every name.
     filtered_out: BTreeMap<String, Arc<dyn Tool>>,
     /// The reasons why tools may never be called, by canonical name.
@@ -32,6 +37,8 @@ pub struct Registry {
     checkers: CheckerCache,
     /// Lists of specs, shared in the same way.
     shared_specs: SharedSpecs,
+    /// What is shown of lists of specs, shared in the same way.
+    shared_presentations: SharedPresentations,
 }
 
 #[derive(Clone)]
@@ -75,7 +82,7 @@ impl Registry {
         Self::build(
             BTreeMap::new(),
             CheckerCache::default(),
-            SharedSpecs::default(),
+            Shared::default(),
             tools,
         )
     }
@@ -84,7 +91,7 @@ impl Registry {
     fn build(
         mut named: BTreeMap<String, RegisteredTool>,
         checkers: CheckerCache,
-        shared_specs: SharedSpecs,
+        (shared_specs, shared_presentations): Shared,
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
     ) -> Result<Self, RegistryError> {
         for tool in tools {
@@ -120,7 +127,8 @@ impl Registry {
             }
         }
         Ok(Self {
-            specs: shared_specs.share(visible_specs(&named)),
+            specs: shared_specs.share(visible_specs(&named, &Presentation::default())),
+            presentation: Arc::default(),
             tools: named,
             aliases,
             filtered_out: BTreeMap::new(),
@@ -128,6 +136,7 @@ impl Registry {
             surface: Surface::default(),
             checkers,
             shared_specs,
+            shared_presentations,
         })
     }
 
@@ -141,7 +150,9 @@ impl Registry {
             };
         }
         Self {
-            specs: self.shared_specs.share(visible_specs(&self.tools)),
+            specs: self
+                .shared_specs
+                .share(visible_specs(&self.tools, &self.presentation)),
             surface,
             ..self
         }
@@ -159,7 +170,9 @@ impl Registry {
             }
         }
         Self {
-            specs: self.shared_specs.share(visible_specs(&self.tools)),
+            specs: self
+                .shared_specs
+                .share(visible_specs(&self.tools, &self.presentation)),
             ..self
         }
     }
@@ -205,7 +218,7 @@ impl Registry {
         Self::build(
             self.tools.clone(),
             self.checkers.clone(),
-            self.shared_specs.clone(),
+            (self.shared_specs.clone(), self.shared_presentations.clone()),
             more,
         )
     }
@@ -229,7 +242,9 @@ impl Registry {
                 kept.filtered_out.insert(name.clone(), tool.clone());
             }
         }
-        kept.specs = self.shared_specs.share(visible_specs(&kept.tools));
+        kept.specs = self
+            .shared_specs
+            .share(visible_specs(&kept.tools, &kept.presentation));
         kept
     }
 
@@ -249,9 +264,67 @@ impl Registry {
         self.retain(stays)
     }
 
+    /// Returns the registry as a model is shown `shown` of it: tools that belong together as one, and
+    /// `tool_search` and `use_tool` for the rest. Tools that `is_named` accepts by their canonical
+    /// names are shown by themselves. Every tool can still be called by its own name.
+    pub fn showing(self, shown: ShownTools, is_named: &dyn Fn(&str) -> bool) -> Self {
+        let all = self.shared_specs.share(self.all_specs());
+        let presented = self.shared_presentations.get(all, shown, is_named);
+        let mut shown = match self.with(presented.tools.iter().cloned()) {
+            Ok(shown) => shown,
+            // A tool of the program has the name of one of these two.
+            Err(_) => return self,
+        };
+        shown.filtered_out = self.filtered_out;
+        shown.excluded = self.excluded;
+        if shown.surface != self.surface {
+            shown = shown.with_surface(self.surface);
+        }
+        shown.presentation = presented.presentation.clone();
+        shown.specs = shown
+            .shared_specs
+            .share(visible_specs(&shown.tools, &shown.presentation));
+        shown
+    }
+
     /// Returns the specs that the model is shown, in the order of names.
     pub fn specs(&self) -> Arc<[ToolSpec]> {
         Arc::clone(&self.specs)
+    }
+
+    /// Returns the specs of all tools as a model may be shown them, in the order of names.
+    pub fn all_specs(&self) -> Vec<ToolSpec> {
+        visible_specs(&self.tools, &Presentation::default())
+    }
+
+    /// Returns how many tools the model is shown.
+    pub fn shown(&self) -> ShownTools {
+        self.presentation.shown()
+    }
+
+    /// Returns the names of the tools and groups that the model is not shown.
+    pub fn deferred(&self) -> impl Iterator<Item = &str> {
+        self.presentation.deferred().iter().map(String::as_str)
+    }
+
+    /// Returns the call that a model means: calls of `use_tool` and of groups stand for calls of
+    /// other tools. What stands for none is returned as it is, and is refused like every call that
+    /// is not valid.
+    pub fn unwrap_call(&self, name: String, args: Value) -> (String, Value) {
+        let is_own = name == USE_TOOL.name
+            && (!self.tools.contains_key(&name) || self.tools.contains_key(TOOL_SEARCH.name));
+        let used = is_own
+            .then(|| presentation::unwrap_use_tool(&args))
+            .flatten();
+        let (name, args) = used.unwrap_or((name, args));
+        let member = self.presentation.unwrap_group(&name, &args);
+        member.unwrap_or((name, args))
+    }
+
+    /// Returns the call of a shown tool that stands for a call of another one; none if the tool is
+    /// shown itself. It is the reverse of [`Self::unwrap_call`].
+    pub fn wrap_call(&self, name: &str, args: &Value) -> Option<(String, Value)> {
+        self.presentation.wrap(self.canonical(name)?, args)
     }
 
     /// Returns the tool of this name or alias.
@@ -286,10 +359,16 @@ impl Registry {
         if let Some(tool) = self.filtered_out.get(name) {
             return Ok(PreparedCall::of_filtered_out(tool.clone(), args));
         }
-        let entry = self
-            .entry(name)
-            .ok_or_else(|| PlanError::UnknownTool(self.unknown_tool_message(name)))?;
-        let invalid = PlanError::InvalidArguments;
+        let Some(entry) = self.entry(name) else {
+            return Err(match self.presentation.group(name) {
+                Some(group) => PlanError::InvalidArguments(format!(
+                    "{name}: `action` must be one of those in its schema: {}",
+                    group.parameters
+                )),
+                None => PlanError::UnknownTool(self.unknown_tool_message(name)),
+            });
+        };
+        let invalid = |why: String| PlanError::InvalidArguments(self.with_schema(entry, why));
         let (args, surface) = match &entry.title {
             Some(title) if title.spec.name == name => {
                 let args = title.checker.check(args).map_err(invalid)?;
@@ -320,27 +399,59 @@ impl Registry {
         checker.check(args).ok()
     }
 
+    /// Returns what is wrong with arguments, with the schema if the model was not shown it.
+    fn with_schema(&self, entry: &RegisteredTool, why: String) -> String {
+        let spec = entry.tool.spec();
+        match self.presentation.shows_itself(&spec.name) {
+            true => why,
+            false => format!("{why}. Schema: {}", entry.checker.shown_schema()),
+        }
+    }
+
     fn entry(&self, name: &str) -> Option<&RegisteredTool> {
         self.tools.get(self.canonical(name)?)
     }
 
     fn unknown_tool_message(&self, name: &str) -> String {
         let names: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
-        let hint = closest_name(name, &names)
+        let known: Vec<&str> = names
+            .iter()
+            .copied()
+            .chain(self.tools.keys().map(String::as_str))
+            .collect();
+        let hint = closest_name(name, &known)
             .map_or(".".to_owned(), |near| format!(", did you mean `{near}`?"));
+        let more = match self.presentation.deferred().is_empty() {
+            true => "",
+            false => "; tool_search finds more",
+        };
         format!(
-            "there is no tool `{name}`{hint} The tools are: {}",
+            "there is no tool `{name}`{hint} The tools are: {}{more}",
             names.join(", ")
         )
     }
 }
 
 /// Returns the specs that a model is shown, in the order of names.
-fn visible_specs(tools: &BTreeMap<String, RegisteredTool>) -> Vec<ToolSpec> {
-    let mut specs: Vec<ToolSpec> = tools.values().map(RegisteredTool::visible_spec).collect();
+fn visible_specs(
+    tools: &BTreeMap<String, RegisteredTool>,
+    presentation: &Presentation,
+) -> Vec<ToolSpec> {
+    let themselves = tools
+        .iter()
+        .filter(|(name, _)| presentation.shows_itself(name))
+        .map(|(_, tool)| tool.visible_spec());
+    let groups = presentation.shown_groups().map(|group| ToolSpec {
+        parameters: schema::short(&group.parameters),
+        ..group.clone()
+    });
+    let mut specs: Vec<ToolSpec> = themselves.chain(groups).collect();
     specs.sort_by(|a, b| a.name.cmp(&b.name));
     specs
 }
+
+/// What all registries that are made from one share.
+type Shared = (SharedSpecs, SharedPresentations);
 
 /// Lists of specs, so that registries with equal specs share one copy: a list takes 12 KB, and each
 /// of a thousand sessions has its own registry.
@@ -348,8 +459,8 @@ fn visible_specs(tools: &BTreeMap<String, RegisteredTool>) -> Vec<ToolSpec> {
 struct SharedSpecs(Arc<Mutex<Vec<Arc<[ToolSpec]>>>>);
 
 impl SharedSpecs {
-    /// The most lists that are kept, the latest last. A turn makes two or three on its way.
-    const MAX_LISTS: usize = 8;
+    /// The most lists that are kept, the latest last. A turn makes half a dozen on its way.
+    const MAX_LISTS: usize = 16;
 
     /// Returns the list that equals `specs`, or else keeps `specs` as a new list.
     fn share(&self, specs: Vec<ToolSpec>) -> Arc<[ToolSpec]> {
@@ -369,8 +480,14 @@ impl SharedSpecs {
 impl RegisteredTool {
     /// Returns the spec that the model is shown.
     fn visible_spec(&self) -> ToolSpec {
-        let title = self.title.as_ref().map(|title| &title.spec);
-        let spec = title.unwrap_or(self.tool.spec()).clone();
+        let (spec, checker) = match &self.title {
+            Some(title) => (&title.spec, &title.checker),
+            None => (self.tool.spec(), &self.checker),
+        };
+        let spec = ToolSpec {
+            parameters: checker.shown_schema().clone(),
+            ..spec.clone()
+        };
         match &self.description {
             Some(text) => ToolSpec {
                 description: text.to_string(),

@@ -4,7 +4,7 @@
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,6 +39,42 @@ fn generate<T: JsonSchema>() -> Value {
         keywords.remove("description");
     }
     schema
+}
+
+/// Returns a schema without what a model does not need to be told: that there are no other
+/// parameters, defaults that go without saying, and limits, which errors tell.
+pub(crate) fn short(schema: &Arc<Value>) -> Arc<Value> {
+    let mut short = (**schema).clone();
+    shorten(&mut short);
+    match short == **schema {
+        true => schema.clone(),
+        false => Arc::new(short),
+    }
+}
+
+fn shorten(schema: &mut Value) {
+    let Value::Object(keywords) = schema else {
+        return;
+    };
+    keywords.retain(|keyword, value| match keyword.as_str() {
+        "additionalProperties" => *value != false,
+        "default" => !(*value == false || *value == "" || *value == 0 || *value == json!([])),
+        "minimum" | "maximum" => false,
+        _ => true,
+    });
+    for (keyword, value) in keywords {
+        match (keyword.as_str(), value) {
+            // Names of properties are not keywords.
+            ("properties", Value::Object(properties)) => {
+                properties.values_mut().for_each(shorten);
+            }
+            ("items", items) => shorten(items),
+            ("anyOf" | "oneOf" | "allOf", Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(shorten);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Checks `value` against a JSON schema, and returns the first problem.

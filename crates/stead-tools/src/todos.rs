@@ -8,14 +8,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stead_core::{
-    ArgumentAliases, ItemAliases, Risk, SessionChange, Todo, TodoStatus, ToolEffect, ToolKind,
+    ArgumentAliases, Exposure, ItemAliases, Risk, SessionChange, Todo, TodoStatus, ToolEffect,
+    ToolKind,
 };
 
 /// `write_todos`: keeps the list of things to do.
 pub const WRITE_TODOS: ToolIdentity = ToolIdentity::new("write_todos", ToolKind::Todo)
     .aliases(&["TodoWrite", "todo_write", "write_plan"])
     .listed_as(&["read_plan", "plan"])
-    .title("TodoWrite");
+    .title("TodoWrite")
+    .exposed(Exposure::Usually);
 
 /// The most items of a list.
 const MAX_TODOS: usize = 100;
@@ -47,16 +49,14 @@ struct WriteTodos;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WriteTodosArgs {
-    /// The whole list, in order; it takes the place of the one before.
     todos: Vec<WriteTodosItem>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WriteTodosItem {
-    /// What is to be done, in a line.
     content: String,
-    /// How far it has come; at most one is in_progress.
+    /// At most one is in_progress.
     status: TodoStatus,
 }
 
@@ -70,8 +70,8 @@ impl TypedTool for WriteTodos {
             parallel_safe: false,
             repeatable: true,
         },
-        "Keeps your list of things to do in this conversation. Give the whole list each \
-        time: what is done, the one thing you are at, and what is left. The person sees it.",
+        "Keeps your list of things to do in this conversation, which the person sees. Give \
+        the whole list each time.",
     )
     .bounded()
     .argument_aliases(ArgumentAliases {

@@ -27,8 +27,7 @@ pub fn general_purpose() -> AgentSpec {
         name: GENERAL_PURPOSE.to_owned(),
         mode: AgentMode::Subagent,
         description: Some(
-            "Works on any task of several steps in a conversation of its own, with the same tools, and reports what came \
-             of it. Give it work whose details need not be seen here."
+            "Any task of several steps, with the same tools. Give it work whose details need not be seen here."
                 .to_owned(),
         ),
         source: BUILT_IN.to_owned(),

@@ -44,6 +44,8 @@ mod plan_mode;
 mod profiles;
 #[path = "cli/projects.rs"]
 mod projects;
+#[path = "cli/request_weight.rs"]
+mod request_weight;
 #[path = "cli/run_output.rs"]
 mod run_output;
 #[path = "cli/screens.rs"]

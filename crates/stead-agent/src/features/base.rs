@@ -105,8 +105,8 @@ fn workspace_section(cx: &TurnCx<'_>) -> Option<String> {
     let mut text = String::from("## Workspace\n");
     text.push_str(match cx.place.0 {
         PlaceKind::Local => {
-            "Paths in tool calls are relative to the workspace root; a leading `/` means that root too, and nothing \
-             outside it can be reached."
+            "Paths in tool calls are relative to the workspace root, as is a leading `/`; nothing outside it can be \
+             reached."
         }
         PlaceKind::Store => {
             "The workspace lies in a store. Paths are relative to its root, as is a leading \
@@ -147,9 +147,7 @@ fn push_tool_help(text: &mut String, cx: &TurnCx<'_>) {
     }
     if cx.has_tool(&builtin::WRITE_FILE) {
         text.push_str(match cx.surface {
-            Surface::Snake => {
-                " `write_file` creates new files and refuses to overwrite unless told with `mode`."
-            }
+            Surface::Snake => " `write_file` replaces a file only if `mode` says so.",
             Surface::Title => {
                 " `Write` replaces a file only if you have read it and it did not change since."
             }

@@ -183,7 +183,7 @@ fn recall_help(cx: &TurnCx<'_>, path: &VPath) -> Option<String> {
     };
     Some(format!(
         "## Memory Recall\nWhat earlier sessions learned is in `{path}`{days}. Before you answer about earlier work, \
-         people, decisions or preferences, {how}; the part shown below may not be all."
+         people, decisions or preferences, {how}."
     ))
 }
 
@@ -208,8 +208,7 @@ fn persistence_help(cx: &TurnCx<'_>, path: &VPath, tools: &[Arc<dyn Tool>]) -> O
         return None;
     };
     Some(format!(
-        "## Memory Persistence\nWhen you learn something that will matter in later sessions (a decision and its \
-         reason, a preference, a fact about the project), {how}: one short line each, never a secret. What is only \
-         needed now does not belong there."
+        "## Memory Persistence\nWhat will matter in later sessions (a decision and its reason, a preference, a fact about \
+         the project): {how}; one short line each, never a secret."
     ))
 }

@@ -27,7 +27,7 @@ use stead_core::{AgentId, Owner, SessionId, ToolKind};
 use stead_place::{PlaceKind, ProjectAccess};
 use stead_search::LazyIndex;
 use stead_store::Sessions;
-use stead_tools::{FolderResolver, Tool, ToolIdentity};
+use stead_tools::{FolderResolver, ShownTools, Tool, ToolIdentity, builtin, tool_groups};
 use stead_vfs::{VPath, Vfs};
 use stead_workspace::{
     Definition, FeatureSwitch, ResolvedProfile, Section, Surface, TextReader, ToolLists, Workspace,
@@ -120,6 +120,8 @@ pub struct TurnCx<'a> {
     pub lists: &'a [ToolLists],
     /// The canonical names of the tools that may be registered, before lists narrow them.
     pub tool_names: &'a [String],
+    /// Whether the model's context window is known to be small.
+    pub small_window: bool,
     /// Today, as `YYYY-MM-DD`.
     pub date: String,
 }
@@ -144,6 +146,50 @@ impl TurnCx<'_> {
             .iter()
             .all(|lists| lists.allows(name) || (plans && !lists.denies(name)));
         listed && !self.profile.profile.excludes(name)
+    }
+
+    /// Returns how many tools the model is shown: as the profile says, or else as its context window
+    /// allows. Where lists or profiles leave out what finds the others, it is shown all.
+    pub fn shown_tools(&self) -> ShownTools {
+        if !(self.allows_tool(&builtin::TOOL_SEARCH) && self.allows_tool(&builtin::USE_TOOL)) {
+            return ShownTools::All;
+        }
+        let by_window = match self.small_window {
+            true => ShownTools::Few,
+            false => ShownTools::Usual,
+        };
+        self.profile.profile.shown_tools.unwrap_or(by_window)
+    }
+
+    /// Whether a list of allowed tools names the tool with this canonical name.
+    pub fn names_tool(&self, name: &str) -> bool {
+        self.lists
+            .iter()
+            .any(|lists| lists.allow.is_some() && lists.allows(name))
+    }
+
+    /// Returns how a tool is called, as a text for the model says it: by its name, or as an action of
+    /// the group that it is shown in.
+    pub fn call_of(&self, tool: &ToolIdentity) -> String {
+        let own = || format!("`{}`", self.name_of(tool));
+        if self.shown_tools() == ShownTools::All {
+            return own();
+        }
+        let action = tool_groups().iter().find_map(|group| {
+            let is_there = |name: &str| {
+                let named = builtin::builtin_tool(name);
+                named.is_some_and(|tool| self.has_tool(tool) && !self.names_tool(name))
+            };
+            let (action, _) = group.actions.iter().find(|(_, name)| *name == tool.name)?;
+            let is_group = group
+                .actions
+                .iter()
+                .filter(|(_, name)| is_there(name))
+                .count()
+                > 1;
+            is_group.then(|| format!("`{}` `{action}`", group.name))
+        });
+        action.unwrap_or_else(own)
     }
 
     /// Returns the name under which the model knows a tool.

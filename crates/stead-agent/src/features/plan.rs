@@ -10,9 +10,16 @@ use stead_tools::builtin::{PLAN_ENTER, PLAN_EXIT, PLAN_WRITE};
 use stead_tools::{ToolIdentity, plan_tools};
 use stead_workspace::{Section, WorkspaceError, section_order};
 
-const PLAN_MODE_HELP: &str = "## Plan mode\nWhen a task is large, risky or unclear, or the person asks for a plan, call \
-`plan_enter` before you change anything: then only reading is allowed. Write the plan with `plan_write` and call \
-`plan_exit`, which asks the person. Once they agree, carry the plan out.";
+/// Returns when and how to use plan mode.
+fn help(cx: &TurnCx<'_>) -> String {
+    format!(
+        "## Plan mode\nIf work is large, risky or unclear, or the person asks for a plan, plan before you change \
+         anything: {}, then {}, then {}.",
+        cx.call_of(&PLAN_ENTER),
+        cx.call_of(&PLAN_WRITE),
+        cx.call_of(&PLAN_EXIT)
+    )
+}
 
 /// The section and tools of plan mode.
 #[derive(Debug)]
@@ -39,12 +46,7 @@ impl Feature for PlanFeature {
             }
             let usable = self.offers().iter().all(|tool| cx.allows_tool(tool));
             let section = usable.then(|| {
-                Section::new(
-                    "plan mode",
-                    self.name(),
-                    section_order::PLAN_MODE,
-                    PLAN_MODE_HELP.to_owned(),
-                )
+                Section::new("plan mode", self.name(), section_order::PLAN_MODE, help(cx))
             });
             Ok(Contribution {
                 sections: section.into_iter().collect(),

@@ -60,13 +60,13 @@ impl ShellFeature {
         let asks = match self.sandbox.isolation().is_complete() {
             true => "",
             false => {
-                " A command waits for the person's yes unless a rule allows it, so ask for few and clear ones."
+                " Unless a rule allows it, a command waits for the person's yes: ask for few and clear ones."
             }
         };
         format!(
-            "## Commands\nCommands of `{tool}` run {place}, in the real folder of the workspace, with no input and \
-             with none of the harness's keys.{asks} After {seconds} s, or the call's own `timeout`, a command is \
-             stopped. Nothing that it starts outlives it, so a server must be started and used in one command."
+            "## Commands\nCommands of `{tool}` run {place}, in the folder of the workspace, without input and without the \
+             harness's keys.{asks} After {seconds} s, or its own `timeout`, a command is stopped with all that it \
+             started; use a server in the command that starts it."
         )
     }
 }

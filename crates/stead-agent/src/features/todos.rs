@@ -31,9 +31,8 @@ impl Feature for TodosFeature {
             }
             let tool = cx.name_of(&builtin::WRITE_TODOS);
             let text = format!(
-                "## Things to do\nFor work of three steps or more, keep a list with `{tool}`: write it before you \
-                 begin, mark one step as in progress when you start it and as completed as soon as it is done. For \
-                 less, do without."
+                "## Things to do\nFor work of three steps or more, keep a list with `{tool}`: write it before you begin, and \
+                 mark each step when you start it and as soon as it is done."
             );
             let section = Section::new("todos", self.name(), section_order::TODOS, text);
             Ok(Contribution {

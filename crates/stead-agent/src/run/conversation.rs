@@ -4,8 +4,11 @@
 
 use crate::offload::{MediaLoader, Offload};
 use crate::{Session, TurnSetup};
+use serde_json::Value;
 use std::sync::{Arc, OnceLock};
-use stead_core::{Block, Message, SessionState, ToolCall, ToolEffect, spec_tokens, text_tokens};
+use stead_core::{
+    Block, Message, SessionState, ToolCall, ToolEffect, ToolResult, spec_tokens, text_tokens,
+};
 use stead_model::{Caching, Encoded, Params, Request, SystemPart};
 use stead_tools::{OutputLength, ReadTools, Registry};
 use stead_vfs::Vfs;
@@ -23,6 +26,8 @@ pub(crate) struct Conversation {
     offload: Option<Offload>,
     /// Loads media from files.
     loader: MediaLoader,
+    /// The recorded messages of the last request, each with the form in which the model is sent it.
+    shown: Vec<(Arc<Message>, Arc<Message>)>,
     /// The encoded messages of earlier requests.
     encoded: Arc<Encoded>,
     /// The estimated tokens of the prompt and the tools, computed on first use.
@@ -37,6 +42,7 @@ impl Conversation {
             loader: MediaLoader::new(files.clone(), runtime),
             offload: offload(session, &files, &setup.tools),
             files,
+            shown: Vec::new(),
             system: setup.prompt.parts().into(),
             tools: setup.tools,
             params: setup.params,
@@ -59,6 +65,7 @@ impl Conversation {
         self.offload = offload(session, &self.files, &setup.tools);
         self.system = setup.prompt.parts().into();
         self.tools = setup.tools;
+        self.shown.clear();
         self.params = setup.params;
         self.fallback_setups = setup.fallback_setups;
         self.encoded = Arc::default();
@@ -88,17 +95,31 @@ impl Conversation {
 
     /// The tools that can be called: those that the model which gave the newest answer was shown.
     pub(crate) fn callable_tools(&self, state: &SessionState) -> &Registry {
-        let answered = state.model.as_deref();
-        let fallback = self
-            .fallback_setups
-            .iter()
-            .find(|(name, _)| answered == Some(name.as_str()));
+        state
+            .model
+            .as_deref()
+            .map_or(&self.tools, |model| self.tools_of(model))
+    }
+
+    /// The tools that a model is shown.
+    pub(crate) fn tools_of(&self, model: &str) -> &Registry {
+        let fallback = self.fallback_setups.iter().find(|(name, _)| name == model);
         fallback.map_or(&self.tools, |(_, setup)| &setup.tools)
     }
 
-    /// The messages as a model is sent them, with media loaded from files.
+    /// The messages as a model is sent them, with media loaded from files, and with calls in the
+    /// form in which it is shown their tools.
     pub(crate) async fn messages(&mut self, state: &SessionState) -> Vec<Arc<Message>> {
-        self.loader.load(state.messages()).await
+        let recorded = state.messages();
+        let known = self.shown.iter().zip(&recorded);
+        let known = known.take_while(|((message, _), now)| Arc::ptr_eq(message, now));
+        self.shown.truncate(known.count());
+        for message in recorded.into_iter().skip(self.shown.len()) {
+            let shown = with_wrapped_calls(&message, &self.tools);
+            self.shown.push((message, shown));
+        }
+        let shown = self.shown.iter().map(|(_, shown)| shown.clone());
+        self.loader.load(shown.collect()).await
     }
 
     /// The next request.
@@ -204,6 +225,52 @@ impl Conversation {
     /// Moves long texts and media into files; none if that is switched off.
     pub(crate) fn offload(&self) -> Option<&Offload> {
         self.offload.as_ref()
+    }
+}
+
+/// Returns the message with its calls in the form in which a model is shown their tools: a model
+/// that sees tools called in another way than it can call them would imitate that.
+fn with_wrapped_calls(message: &Arc<Message>, tools: &Registry) -> Arc<Message> {
+    let wrapped = |name: &str, args: &Value| tools.wrap_call(name, args);
+    match &**message {
+        Message::Assistant { content }
+            if message
+                .calls()
+                .any(|call| wrapped(&call.name, &call.args).is_some()) =>
+        {
+            let shown = content.iter().map(|block| match block {
+                Block::ToolCall(call) => {
+                    let mut call = call.clone();
+                    if let Some((name, args)) = wrapped(&call.name, &call.args) {
+                        call.name = name;
+                        call.args = args;
+                    }
+                    Block::ToolCall(call)
+                }
+                Block::Text { .. } | Block::Media(_) | Block::Thinking(_) => block.clone(),
+            });
+            Arc::new(Message::Assistant {
+                content: shown.collect(),
+            })
+        }
+        Message::Tool { results }
+            if results
+                .iter()
+                .any(|result| wrapped(&result.name, &Value::Null).is_some()) =>
+        {
+            // Some wires repeat the name of the called tool with its result.
+            let shown = results.iter().map(|result| {
+                let name = wrapped(&result.name, &Value::Null).map(|(name, _)| name);
+                ToolResult {
+                    name: name.unwrap_or_else(|| result.name.clone()),
+                    ..result.clone()
+                }
+            });
+            Arc::new(Message::Tool {
+                results: shown.collect(),
+            })
+        }
+        Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => message.clone(),
     }
 }
 

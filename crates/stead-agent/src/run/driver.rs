@@ -8,6 +8,7 @@ use super::BackgroundTaskPolicy;
 use super::caller::ToolCaller;
 use super::compaction::Compactor;
 use super::conversation::Conversation;
+use super::further_tools::changed_tools_notice;
 use super::journal::RunJournal;
 use super::model_call::ModelCaller;
 use super::prompt_files::{PromptFiles, change_notice};
@@ -155,8 +156,19 @@ impl<'a> ActiveRun<'a> {
             self.journal.record(vec![Entry::Notice(notice)]).await?;
         }
         self.journal.session().update_subagent_permissions();
+        self.record_changed_tools().await?;
         self.record_changed_prompt_files().await?;
         self.record_finished_tasks().await?;
+        Ok(())
+    }
+
+    /// Tells the model of a changed list of tools that it is not shown.
+    async fn record_changed_tools(&mut self) -> Result<(), RunStop> {
+        let tools = self.conversation.tools();
+        let notice = changed_tools_notice(tools, self.journal.state(), self.journal.run());
+        if let Some(notice) = notice {
+            self.journal.record(vec![Entry::Notice(notice)]).await?;
+        }
         Ok(())
     }
 

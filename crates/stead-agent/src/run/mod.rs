@@ -24,6 +24,7 @@ mod conversation;
 mod delta_redaction;
 mod driver;
 mod execution;
+mod further_tools;
 mod journal;
 mod model_call;
 mod nested;

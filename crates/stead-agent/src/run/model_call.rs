@@ -110,6 +110,7 @@ impl ModelCaller<'_, '_> {
             stop,
             model,
         } = reply;
+        unwrap_calls(&mut content, self.conversation.tools_of(&model));
         let redactor = self.journal.session().redactor();
         redact_call_labels(&mut content, redactor, self.conversation.tools());
         let mut content = self.journal.state().with_unique_ids(content);
@@ -285,6 +286,19 @@ fn answer_room(window: u64, used: u64) -> u32 {
         _ => left - left % ROOM_STEP_TOKENS,
     };
     u32::try_from(room).unwrap_or(u32::MAX)
+}
+
+/// Replaces calls that stand for calls of other tools by those. From here on nothing knows how a tool
+/// was reached.
+pub(super) fn unwrap_calls(content: &mut [Block], tools: &Registry) {
+    for block in content {
+        if let Block::ToolCall(call) = block
+            && call.invalid.is_none()
+        {
+            let name = std::mem::take(&mut call.name);
+            (call.name, call.args) = tools.unwrap_call(name, call.args.take());
+        }
+    }
 }
 
 /// Removes secrets from the ids and names that a model or provider chose. The id of a call with a mask in it

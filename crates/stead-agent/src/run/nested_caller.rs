@@ -173,6 +173,13 @@ impl ToolCaller<'_, '_> {
                 return Ok(());
             }
         };
+        let tools = self.conversation.callable_tools(self.journal.state());
+        let (name, args) = tools.unwrap_call(request.name, request.args);
+        let request = NestedRequest {
+            name,
+            args,
+            ..request
+        };
         let id = request.id();
         let Some(known) = self.pending(&id) else {
             let sharing = self.sharing(&request.name);

@@ -126,6 +126,8 @@ impl Sessionless {
         let mut session = self.session();
         let setup = TurnSetup::compose(&session, None).await?;
         session.load_grants().await?;
+        let (name, args) = setup.tools.unwrap_call(call.name, call.args);
+        let call = ToolCall { name, args, ..call };
         let writer = SessionWriter::open(&mut session, LockWait::No, IfMissing::Create).await?;
         // The lease of the journal in memory does not concern the files.
         let files = writer.session().files(None);
@@ -201,11 +203,12 @@ impl Session {
         let tools = TurnSetup::compose(self, None).await.map_err(words)?.tools;
         let context = self.gate_context();
         let gate = CallGate::new(self.agent());
-        let prepared = match tools.prepare_for_gate(name, args) {
+        let (name, args) = tools.unwrap_call(name.to_owned(), args);
+        let prepared = match tools.prepare_for_gate(&name, args) {
             Ok(prepared) => prepared,
             Err(error) => {
                 return gate
-                    .excluded_verdict(&tools, name, &context.permissions)
+                    .excluded_verdict(&tools, &name, &context.permissions)
                     .ok_or_else(|| error.to_string());
             }
         };

@@ -12,13 +12,16 @@ use std::sync::Arc;
 use stead_core::ToolSpec;
 use stead_model::Params;
 use stead_store::FencingToken;
-use stead_tools::builtin::EXECUTE;
+use stead_tools::builtin::{EXECUTE, TOOL_SEARCH, USE_TOOL};
 use stead_tools::{FolderResolver, Registry, Tool};
 use stead_vfs::{VPath, Vfs};
 use stead_workspace::{
     FeatureSwitch, Prompt, ResolvedProfile, Section, Surface, ToolLists, UnknownTools,
     section_order,
 };
+
+/// Models with smaller context windows are shown few tools, unless a profile says otherwise.
+const SMALL_WINDOW_TOKENS: u64 = 16_384;
 
 /// The system prompt, tools and request parameters of one turn.
 #[derive(Debug)]
@@ -77,6 +80,10 @@ impl TurnSetup {
             project: place.project_access(),
             lists: &lists,
             tool_names: &names,
+            small_window: match session.window() {
+                Some(window) => window < SMALL_WINDOW_TOKENS,
+                None => false,
+            },
             date: today(workspace.config().timezone.as_deref()),
         };
         let mut turn = Self::for_profile(agent, &cx).await?;
@@ -129,7 +136,8 @@ impl TurnSetup {
             .retain_specs(|spec| cx.allows(&spec.name, spec.kind));
         let tools = tools
             .with_surface(cx.surface)
-            .with_descriptions(&profile.profile.descriptions);
+            .with_descriptions(&profile.profile.descriptions)
+            .showing(cx.shown_tools(), &|name| cx.names_tool(name));
         let params = profile.profile.params(&agent.parts.params);
         Ok(Self {
             prompt: Prompt::new(sections),
@@ -238,7 +246,8 @@ fn tool_names(agent: &Agent) -> Vec<String> {
         .map(|tool| tool.name.to_owned());
     let specs = agent.tools.specs();
     let always = specs.iter().map(|spec| spec.name.clone());
-    always.chain(of_turns).collect()
+    let of_registry = [TOOL_SEARCH, USE_TOOL].map(|tool| tool.name.to_owned());
+    always.chain(of_turns).chain(of_registry).collect()
 }
 
 /// The surface for a model with this profile.

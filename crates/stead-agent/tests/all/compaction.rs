@@ -681,3 +681,47 @@ fn random_histories_are_never_refused_by_a_strict_provider() {
         assert_eq!(server.rejections(), vec![], "{wire:?} {seed}");
     });
 }
+
+/// Steps of 1,200 tokens in a window of 9,000: the prompt and the tools must leave most of it to the
+/// conversation, and each compaction must leave room for several steps.
+#[test]
+fn forty_steps_in_a_small_window_need_few_compactions() {
+    const STEPS: usize = 40;
+    const MOST_COMPACTIONS: usize = 15;
+    const STEP_BYTES: usize = 4_770;
+    let dir = tempfile::tempdir().unwrap();
+    let steps = AtomicUsize::new(0);
+    let server = FakeModel::start_with(move |request| {
+        if is_summary_request(request) {
+            return summary();
+        }
+        match steps.fetch_add(1, Ordering::SeqCst) {
+            step if step < STEPS => reply().call("look", json!({"n": step})),
+            _ => reply().text("done"),
+        }
+    });
+    block_on(async {
+        let model = windowed(&server, FakeWire::Chat, Some(9_000));
+        let agent = agent_in(dir.path(), "{}\n", model, STEP_BYTES).await;
+        let mut chat = agent.session(session("small"));
+        let report = chat
+            .run(text("Look at all pages."), RunOptions::default())
+            .await
+            .unwrap();
+        assert_eq!(report.outcome, RunOutcome::Completed);
+        let (lines, _) = journal(&agent, &session("small")).await;
+        let (_, _, page) = &results(&lines)[0];
+        let tokens = stead_core::text_tokens(page);
+        assert!((1_150..1_250).contains(&tokens), "{tokens} tokens a step");
+        let made = compactions(&lines).len();
+        assert!(
+            (1..=MOST_COMPACTIONS).contains(&made),
+            "{made} compactions: {:#?}",
+            compactions(&lines)
+                .iter()
+                .map(|compaction| (compaction.before_tokens, compaction.after_tokens))
+                .collect::<Vec<_>>()
+        );
+    });
+    assert_eq!(server.rejections(), Vec::new());
+}

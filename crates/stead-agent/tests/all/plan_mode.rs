@@ -145,7 +145,7 @@ fn every_tool_that_can_change_anything_is_refused_and_a_mixed_batch_runs_its_rea
         let turn = agent.sessionless().turn().await.unwrap();
         let changing = turn
             .tools
-            .specs()
+            .all_specs()
             .iter()
             .filter(|spec| spec.risk.effect != ToolEffect::Reads)
             .cloned()

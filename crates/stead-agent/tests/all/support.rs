@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stead_agent::{Agent, AgentBuilder, RunOptions, open_folder};
 use stead_core::{
-    Block, Entry, Event, EventKind, JournalLine, Redactor, Risk, SessionId, SessionState, ToolSpec,
+    Block, Entry, Event, EventKind, Exposure, JournalLine, Redactor, Risk, SessionId, SessionState,
+    ToolSpec,
 };
 use stead_model::{Model, ModelSettings, Params, Timeouts, connect};
 use stead_place::{LocalPlace, Place, PlaceSettings};
@@ -290,6 +291,16 @@ impl TestTool {
         Arc::new(Self {
             spec,
             act: Box::new(move |cx, args| Box::pin(act(cx, args))),
+        })
+    }
+}
+
+impl TestTool {
+    /// A tool with this name and exposure that says `ok`.
+    pub(crate) fn with_exposure(name: &str, exposure: Exposure) -> Arc<dyn Tool> {
+        Arc::new(Self {
+            spec: ToolSpec::new(name, "A tool of a test.", Risk::READS).with_exposure(exposure),
+            act: Box::new(|_, _| Box::pin(async { Ok(Output::text("ok")) })),
         })
     }
 }

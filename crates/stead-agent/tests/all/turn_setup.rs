@@ -49,11 +49,13 @@ fn titles(turn: &TurnSetup) -> Vec<String> {
         .collect()
 }
 
+/// The tools that can be called, besides those that find and call others.
 fn tools(turn: &TurnSetup) -> Vec<String> {
     turn.tools
-        .specs()
+        .all_specs()
         .iter()
         .map(|spec| spec.name.clone())
+        .filter(|name| !["tool_search", "use_tool"].contains(&name.as_str()))
         .collect()
 }
 

@@ -109,6 +109,15 @@ pub fn spec_tokens(spec: &ToolSpec) -> u64 {
         + text_tokens(&spec.parameters.to_string())
 }
 
+/// Returns the bytes of a tool's spec as compact JSON, without what a provider adds.
+pub fn spec_bytes(spec: &ToolSpec) -> usize {
+    let parameters = &*spec.parameters;
+    let shown = serde_json::json!({
+        "name": spec.name, "description": spec.description, "parameters": parameters,
+    });
+    shown.to_string().len()
+}
+
 /// Estimates the tokens of an image, document, sound or video: from its content if possible, else
 /// as recorded.
 pub fn media_tokens(media: &Media) -> u64 {

@@ -11,6 +11,6 @@ mod tests;
 mod view;
 
 pub use compaction_plan::{CompactionPlan, ContextBudget};
-pub use estimate::{media_tokens, message_tokens, spec_tokens, text_tokens};
+pub use estimate::{media_tokens, message_tokens, spec_bytes, spec_tokens, text_tokens};
 pub use view::{ContextView, VerbatimSection};
 pub(crate) use view::{RenderedView, VerbatimContent, render_view};

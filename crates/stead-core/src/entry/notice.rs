@@ -18,6 +18,9 @@ pub struct Notice {
     /// The tasks of subagents whose end it tells.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
+    /// The tools that it says are found with `tool_search`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
     /// Whether it contains untrusted content.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
@@ -40,6 +43,8 @@ pub enum NoticeKind {
     Reminder,
     /// Tasks of subagents have ended.
     Tasks,
+    /// The tools that are not shown are other ones than before.
+    Tools,
     /// The answer was cut off by a limit, and the model is to go on.
     Continuation,
     /// The answer before it was cut off, because the run was stopped or the connection was lost.
@@ -54,6 +59,7 @@ impl Notice {
             kind,
             text: text.into(),
             tasks: Vec::new(),
+            tools: None,
             untrusted: false,
             taint: Vec::new(),
         }
@@ -69,6 +75,7 @@ struct RecordedNotice {
     kind: Option<NoticeKind>,
     #[serde(default)]
     tasks: Vec<String>,
+    tools: Option<Vec<String>>,
     #[serde(default)]
     reminds: bool,
     #[serde(default)]
@@ -89,6 +96,7 @@ impl From<RecordedNotice> for Notice {
             kind,
             text: recorded.text,
             tasks: recorded.tasks,
+            tools: recorded.tools,
             untrusted: recorded.untrusted,
             taint: recorded.taint,
         }

@@ -231,13 +231,17 @@ impl SessionState {
             NoticeKind::Reminder => self.reminder_due = false,
             // The end of a task may need an answer.
             NoticeKind::Tasks => run.answered = None,
+            NoticeKind::Tools => self.told_tools.clone_from(&notice.tools),
             NoticeKind::Context | NoticeKind::Continuation | NoticeKind::CutOff => {}
         }
         if notice.untrusted {
             self.taint(seq, &notice.taint);
         }
         self.told.extend(notice.tasks.iter().cloned());
-        self.push_message(seq, Message::user(notice.text.clone()), None);
+        // A notice without words only records what holds.
+        if !notice.text.is_empty() {
+            self.push_message(seq, Message::user(notice.text.clone()), None);
+        }
         Ok(())
     }
 

@@ -160,6 +160,9 @@ pub struct SessionState {
     /// The subagent tasks whose end was reported.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub told: BTreeSet<String>,
+    /// The tools that the model was last told are found with `tool_search`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_tools: Option<Vec<String>>,
     /// What has tainted the session, and the words of people that ended it.
     #[serde(skip)]
     pub(crate) taint: TaintHistory,

@@ -70,12 +70,11 @@ struct Execute {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ExecuteArgs {
-    /// The command.
     command: String,
-    /// The folder of the workspace it begins in.
+    /// The folder it begins in.
     #[serde(default = "here")]
     cwd: String,
-    /// Seconds it may take.
+    /// Seconds.
     #[serde(default)]
     #[schemars(range(min = 1))]
     timeout: Option<u64>,
@@ -83,18 +82,23 @@ struct ExecuteArgs {
 
 impl TypedTool for Execute {
     type Args = ExecuteArgs;
-    const DEF: ToolDef = ToolDef::new(EXECUTE, Risk {
-        effect: ToolEffect::Executes,
-        parallel_safe: false,
-        repeatable: false,
-    }, "Runs a shell command in the workspace and gives its exit code and what it wrote. \
-        It gets no input; whatever it started and left behind is ended with it. Each call begins anew in `cwd`. To \
-        read, search and change files use the file tools.").argument_aliases(ArgumentAliases::of_names(&[
-            ("cmd", "command"),
-            ("workdir", "cwd"),
-            ("working_directory", "cwd"),
-            ("timeout_seconds", "timeout"),
-        ])).title_form::<title::BashForm>();
+    const DEF: ToolDef = ToolDef::new(
+        EXECUTE,
+        Risk {
+            effect: ToolEffect::Executes,
+            parallel_safe: false,
+            repeatable: false,
+        },
+        "Runs a shell command and gives its exit code and output. It gets no input, and what \
+        it leaves running is ended. To read, search and change files use the file tools.",
+    )
+    .argument_aliases(ArgumentAliases::of_names(&[
+        ("cmd", "command"),
+        ("workdir", "cwd"),
+        ("working_directory", "cwd"),
+        ("timeout_seconds", "timeout"),
+    ]))
+    .title_form::<title::BashForm>();
 
     fn plan(&self, args: &ExecuteArgs) -> CallPlan {
         let seconds = self.timeout_seconds(args).min(self.max_seconds());

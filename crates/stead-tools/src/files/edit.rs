@@ -31,14 +31,10 @@ pub(super) struct EditFile;
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EditFileArgs {
-    /// Path of the file, relative to the workspace.
     file_path: String,
-    /// The exact text to replace, without line numbers; it must occur exactly once unless
-    /// replace_all is set.
+    /// Without line numbers; must occur once, unless replace_all is set.
     old_string: String,
-    /// The text to put in its place.
     new_string: String,
-    /// Replace every occurrence.
     #[serde(default)]
     replace_all: bool,
 }
@@ -55,8 +51,7 @@ impl TypedTool for EditFile {
     const DEF: ToolDef = ToolDef::new(
         EDIT_FILE,
         Risk::WRITES,
-        "Replaces exact text in a file. Refused if the file changed since you last read it, or \
-        if the text is not found or not unique.",
+        "Replaces exact text in a file. Refused if the file changed since you read it.",
     )
     .argument_aliases(ArgumentAliases::of_names(&[
         ("path", "file_path"),

@@ -7,7 +7,7 @@ use crate::title;
 use crate::{CallPlan, Output, Surface, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::{ArgumentAliases, Risk, ToolKind, counted};
+use stead_core::{ArgumentAliases, Exposure, Risk, ToolKind, counted};
 use stead_vfs::{
     Bounds, Case, FileMatches, FileSearchError, GlobQuery, GrepLine, GrepMode, GrepQuery,
     GrepResult, LineKind, Syntax, UnsearchedPart,
@@ -17,7 +17,8 @@ use stead_vfs::{
 pub const GLOB_FILES: ToolIdentity = ToolIdentity::new("glob_files", ToolKind::FileRead)
     .aliases(&["glob", "Glob"])
     .title("Glob")
-    .subject(&["path", "pattern"]);
+    .subject(&["path", "pattern"])
+    .exposed(Exposure::Usually);
 /// `grep_files`: searches the content of files.
 pub const GREP_FILES: ToolIdentity = ToolIdentity::new("grep_files", ToolKind::FileRead)
     .aliases(&["grep", "Grep"])
@@ -32,10 +33,8 @@ pub(super) struct GlobFiles;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GlobArgs {
-    /// Without `/` it matches names at any depth (`*.rs`); with `/` paths below `path`
-    /// (`src/**/*.{js,ts}`).
+    /// `*.rs` matches names at any depth, `src/**/*.{js,ts}` paths below `path`.
     pattern: String,
-    /// Directory to search, relative to the workspace.
     #[serde(default = "here")]
     path: String,
 }
@@ -45,8 +44,8 @@ impl TypedTool for GlobFiles {
     const DEF: ToolDef = ToolDef::new(
         GLOB_FILES,
         Risk::READS,
-        "Finds files by pattern, sorted by path. Ignored files (.gitignore) are left out, and \
-        hidden ones unless the pattern names a segment with a dot (`.github/**`).",
+        "Finds files by name. Leaves out ignored ones (.gitignore), and hidden ones unless the \
+        pattern names them (`.github/**`).",
     )
     .bounded()
     .title_form::<title::GlobForm>();
@@ -93,50 +92,43 @@ pub(super) struct GrepFiles;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GrepArgs {
-    /// Regular expression (Rust syntax) to find, within a line unless `multiline` is set; plain
-    /// text with `literal`.
+    /// Regular expression (Rust syntax), or with `literal` plain text.
     pattern: String,
-    /// Directory or file to search, relative to the workspace.
+    /// Directory or file.
     #[serde(default = "here")]
     path: String,
-    /// Only files that match this, as in glob_files.
+    /// As in glob_files.
     #[serde(default)]
     glob: Option<String>,
-    /// Only files of this type: rust, py, js, ts, go, java, md …
+    /// Of files: rust, py, js, md …
     #[serde(default, rename = "type")]
     file_type: Option<String>,
-    /// Take the pattern as plain text.
     #[serde(default)]
     literal: bool,
-    /// content: matching lines; files: paths of files with a match; count: matching lines per file.
+    /// Matching lines (default), paths of files, or matching lines per file.
     #[serde(default)]
     output_mode: OutputMode,
-    /// Lines to show before and after each match.
+    /// Lines to show around a match.
     #[serde(default)]
     #[schemars(range(max = 50))]
     context: usize,
-    /// Lines to show before each match, if not `context`.
     #[serde(default)]
     #[schemars(range(max = 50))]
     before: Option<usize>,
-    /// Lines to show after each match, if not `context`.
     #[serde(default)]
     #[schemars(range(max = 50))]
     after: Option<usize>,
-    /// Show line numbers.
     #[serde(default = "yes")]
     line_numbers: bool,
-    /// Let upper and lower case match each other.
     #[serde(default)]
     ignore_case: bool,
-    /// Let a match span lines; `.` takes line ends too.
+    /// Let a match span lines.
     #[serde(default)]
     multiline: bool,
-    /// Most matching lines, or files, to give.
     #[serde(default = "default_max_matches")]
     #[schemars(range(min = 1))]
     max_matches: usize,
-    /// Matching lines, or files, to skip first.
+    /// Matches to skip.
     #[serde(default)]
     offset: usize,
 }
@@ -184,8 +176,8 @@ impl TypedTool for GrepFiles {
     const DEF: ToolDef = ToolDef::new(
         GREP_FILES,
         Risk::READS,
-        "Searches the content of files. Binary files and ignored ones (.gitignore) are left \
-        out, and hidden ones unless `glob` names a segment with a dot.",
+        "Searches the content of files. Leaves out binary and ignored ones (.gitignore), and \
+        hidden ones unless `glob` names them.",
     )
     .bounded()
     .argument_aliases(ArgumentAliases {

@@ -8,7 +8,7 @@ use crate::{CallPlan, Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedToo
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write;
-use stead_core::{ArgumentAliases, Risk, ToolKind, counted};
+use stead_core::{ArgumentAliases, Exposure, Risk, ToolKind, counted};
 use stead_vfs::{DirEntry, FileKind, LineRange};
 
 /// `ls`: lists a directory.
@@ -19,7 +19,8 @@ pub const LS: ToolIdentity = ToolIdentity::new("ls", ToolKind::FileRead)
 /// `file_info`: describes a file.
 pub const FILE_INFO: ToolIdentity = ToolIdentity::new("file_info", ToolKind::FileRead)
     .aliases(&["stat"])
-    .subject(&["file_path"]);
+    .subject(&["file_path"])
+    .exposed(Exposure::OnDemand);
 
 /// The most entries that are listed; others are only counted.
 const MAX_ENTRIES: usize = 1000;
@@ -31,7 +32,6 @@ pub(super) struct ListFiles;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListFilesArgs {
-    /// Directory, relative to the workspace.
     #[serde(default = "here")]
     path: String,
 }
@@ -41,7 +41,7 @@ impl TypedTool for ListFiles {
     const DEF: ToolDef = ToolDef::new(
         LS,
         Risk::READS,
-        "Lists a directory, hidden files included, with sizes and times of change. Directories end with `/`.",
+        "Lists a directory with hidden files, sizes and times of change.",
     )
     .bounded()
     .argument_aliases(ArgumentAliases::of_names(&[

@@ -8,24 +8,25 @@ use crate::{CallPlan, Output, PlanView, ToolCx, ToolDef, ToolError, ToolIdentity
 use futures_util::FutureExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::{ArgumentAliases, PathAccess, PathScope, Risk, ToolKind};
+use stead_core::{ArgumentAliases, Exposure, PathAccess, PathScope, Risk, ToolKind};
 use stead_vfs::{FileKind, VPath, VfsError};
 
 /// `delete_file`: deletes a file or directory.
 pub const DELETE_FILE: ToolIdentity = ToolIdentity::new("delete_file", ToolKind::FileWrite)
     .aliases(&["delete", "Delete"])
-    .subject(&["file_path", "path"]);
+    .subject(&["file_path", "path"])
+    .exposed(Exposure::Usually);
 /// `move_file`: moves a file or directory.
 pub const MOVE_FILE: ToolIdentity = ToolIdentity::new("move_file", ToolKind::FileWrite)
     .aliases(&["move", "rename_file"])
-    .subject(&["from", "to"]);
+    .subject(&["from", "to"])
+    .exposed(Exposure::Usually);
 
 pub(super) struct DeleteFile;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DeleteArgs {
-    /// Path of the file or directory, relative to the workspace.
     file_path: String,
 }
 
@@ -34,7 +35,7 @@ impl TypedTool for DeleteFile {
     const DEF: ToolDef = ToolDef::new(
         DELETE_FILE,
         Risk::WRITES,
-        "Deletes a file, or a directory with everything in it. A link is deleted, not its target.",
+        "Deletes a file, a directory with all that is in it, or a link (not its target).",
     )
     .argument_aliases(FILE_PATH);
 
@@ -68,9 +69,7 @@ pub(super) struct MoveFile;
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MoveArgs {
-    /// The file or directory to move, relative to the workspace.
     from: String,
-    /// Its new path; nothing may be there. Missing directories are made.
     to: String,
 }
 
@@ -79,7 +78,7 @@ impl TypedTool for MoveFile {
     const DEF: ToolDef = ToolDef::new(
         MOVE_FILE,
         Risk::WRITES,
-        "Moves or renames a file or directory. Never overwrites.",
+        "Moves or renames a file or directory; never overwrites.",
     )
     .argument_aliases(ArgumentAliases::of_names(&[
         ("source", "from"),

@@ -32,16 +32,14 @@ pub(super) struct ReadFile;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadFileArgs {
-    /// Path of the file, relative to the workspace.
     file_path: String,
-    /// Lines to skip from the start.
+    /// Lines to skip.
     #[serde(default)]
     offset: u64,
-    /// Most lines to read.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1))]
     limit: usize,
-    /// Characters to skip in the first line, to go on in a long one.
+    /// Characters of the first line to skip.
     #[serde(default)]
     #[schemars(range(max = 5_000_000))]
     column: usize,
@@ -53,8 +51,18 @@ fn default_limit() -> usize {
 
 impl TypedTool for ReadFile {
     type Args = ReadFileArgs;
-    const DEF: ToolDef = ToolDef::new(READ_FILE, Risk::READS, "Reads a file. Text comes with line numbers, which are not part of the file; \
-        use offset and limit to page through a long one. Images, PDF, audio and video are shown as such.").bounded().argument_aliases(ArgumentAliases { unset: &[("limit", 0)], ..FILE_PATH }).title_form::<title::ReadForm>();
+    const DEF: ToolDef = ToolDef::new(
+        READ_FILE,
+        Risk::READS,
+        "Reads lines of a file, with numbers that are not part of it. Images, PDF, audio and \
+        video are shown as such.",
+    )
+    .bounded()
+    .argument_aliases(ArgumentAliases {
+        unset: &[("limit", 0)],
+        ..FILE_PATH
+    })
+    .title_form::<title::ReadForm>();
 
     fn plan(&self, args: &ReadFileArgs) -> CallPlan {
         CallPlan::reads(&args.file_path)

@@ -6,13 +6,14 @@ use super::{MAX_OUTPUT_CHARS, explain_error, here, parse_path};
 use crate::{CallPlan, Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::{ArgumentAliases, Risk, ToolKind, counted};
+use stead_core::{ArgumentAliases, Exposure, Risk, ToolKind, counted};
 use stead_vfs::{Bounds, FileSearchError, GlobQuery, GlobResult, VPath};
 
 /// `tree`: shows the files below a directory.
 const TREE: ToolIdentity = ToolIdentity::new("tree", ToolKind::FileRead)
     .aliases(&["directory_tree"])
-    .subject(&["path"]);
+    .subject(&["path"])
+    .exposed(Exposure::OnDemand);
 
 /// The most files that are looked at.
 const MAX_FILES: usize = 20_000;

@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
-use stead_core::{Risk, ToolKind, counted};
+use stead_core::{Exposure, Risk, ToolKind, counted};
 use stead_vfs::{Expect, ReadRange, VPath, Version, VfsError};
 
 /// `write_file`: writes a file.
@@ -21,7 +21,8 @@ pub const WRITE_FILE: ToolIdentity = ToolIdentity::new("write_file", ToolKind::F
 /// `overwrite_file`: replaces a file. It is `write_file` with a fixed mode, so its rules hold too.
 pub const OVERWRITE_FILE: ToolIdentity = ToolIdentity::new("overwrite_file", ToolKind::FileWrite)
     .follows_rules_of(&WRITE_FILE)
-    .subject(&["file_path", "path"]);
+    .subject(&["file_path", "path"])
+    .exposed(Exposure::OnDemand);
 
 /// How often appending is tried while others write, each time after a longer pause.
 const APPEND_TRIES: u32 = 40;
@@ -31,11 +32,9 @@ pub(super) struct WriteFile;
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WriteArgs {
-    /// Path of the file, relative to the workspace. Missing directories are made.
     file_path: String,
-    /// The text to write.
     content: String,
-    /// create: the file must not exist yet. append: add to its end. overwrite: replace it.
+    /// create (default): the file must not exist yet.
     #[serde(default)]
     mode: WriteMode,
 }
@@ -55,7 +54,7 @@ enum WriteMode {
 
 impl TypedTool for WriteFile {
     type Args = WriteArgs;
-    const DEF: ToolDef = ToolDef::new(WRITE_FILE, Risk::WRITES, "Writes a new file. To change an existing one use edit_file, or say so with mode append or overwrite.").argument_aliases(FILE_PATH).title_form::<title::WriteForm>();
+    const DEF: ToolDef = ToolDef::new(WRITE_FILE, Risk::WRITES, "Writes a file and missing directories. To change an existing file use edit_file, or another mode.").argument_aliases(FILE_PATH).title_form::<title::WriteForm>();
 
     fn plan(&self, args: &WriteArgs) -> CallPlan {
         let write = args.clone();
@@ -202,7 +201,6 @@ pub(super) struct OverwriteFile;
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OverwriteArgs {
-    /// Path of the file, relative to the workspace. Missing directories are made.
     file_path: String,
     /// The whole new text.
     content: String,

@@ -13,16 +13,23 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::fmt::Write;
-use stead_core::{AccessKind, ArgumentAliases, PathAccess, PathScope, Risk, ToolKind, YamlValue};
+use stead_core::{
+    AccessKind, ArgumentAliases, Exposure, PathAccess, PathScope, Risk, ToolKind, YamlValue,
+};
 use stead_vfs::VPath;
 
 const CREATE_TASK: ToolIdentity = ToolIdentity::new("create_task", ToolKind::Task)
     .aliases(&["TaskCreate"])
-    .listed_as(&["task_tracker"]);
-const LIST_TASKS: ToolIdentity =
-    ToolIdentity::new("list_tasks", ToolKind::Task).aliases(&["TaskList"]);
-const GET_TASK: ToolIdentity = ToolIdentity::new("get_task", ToolKind::Task).aliases(&["TaskGet"]);
-const DELETE_TASK: ToolIdentity = ToolIdentity::new("delete_task", ToolKind::Task);
+    .listed_as(&["task_tracker"])
+    .exposed(Exposure::OnDemand);
+const LIST_TASKS: ToolIdentity = ToolIdentity::new("list_tasks", ToolKind::Task)
+    .aliases(&["TaskList"])
+    .exposed(Exposure::OnDemand);
+const GET_TASK: ToolIdentity = ToolIdentity::new("get_task", ToolKind::Task)
+    .aliases(&["TaskGet"])
+    .exposed(Exposure::OnDemand);
+const DELETE_TASK: ToolIdentity =
+    ToolIdentity::new("delete_task", ToolKind::Task).exposed(Exposure::OnDemand);
 
 /// The most tasks of a list.
 const MAX_TASKS: usize = 1000;

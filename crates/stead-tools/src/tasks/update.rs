@@ -9,10 +9,11 @@ use crate::{CallPlan, Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedToo
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::{AccessKind, ArgumentAliases, Risk, ToolKind, YamlValue};
+use stead_core::{AccessKind, ArgumentAliases, Exposure, Risk, ToolKind, YamlValue};
 
-const UPDATE_TASK: ToolIdentity =
-    ToolIdentity::new("update_task", ToolKind::Task).aliases(&["TaskUpdate"]);
+const UPDATE_TASK: ToolIdentity = ToolIdentity::new("update_task", ToolKind::Task)
+    .aliases(&["TaskUpdate"])
+    .exposed(Exposure::OnDemand);
 
 /// The most characters of all notes of a task.
 const MAX_NOTES_CHARS: usize = 20_000;

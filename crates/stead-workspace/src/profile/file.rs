@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::fmt;
 use stead_model::{Caching, supports_caching};
+use stead_tools::ShownTools;
 
 /// The maximum length of a text of a profile: each is part of every request.
 const MAX_TEXT_BYTES: usize = 32 * 1024;
@@ -32,6 +33,9 @@ pub struct ProfileFile {
     exclude: Vec<String>,
     /// The names under which tools are shown to the model.
     surface: Option<Surface>,
+    /// How many tools the model is shown; the others are found with `tool_search`. Left out, `few`
+    /// with a small context window, or else `usual`.
+    shown_tools: Option<ShownTools>,
     /// The sampling temperature, where the agent sets none.
     temperature: Option<f64>,
     /// The maximum number of thinking tokens, where the agent sets none.
@@ -349,6 +353,7 @@ impl ProfileFile {
             descriptions: self.descriptions,
             exclude: self.exclude.into_iter().collect(),
             surface: self.surface,
+            shown_tools: self.shown_tools,
             temperature: self.temperature,
             thinking_tokens: self.thinking_tokens,
             caching: self.caching,
@@ -446,7 +451,7 @@ mod tests {
 
     #[test]
     fn tools_that_nobody_knows_are_told_with_their_place() {
-        let text = "for: openai\nexclude:\n- ls\n- mcp__x__y\n- web_fetch\n- raed_file\ndescriptions:\n  own_tool: a\n";
+        let text = "for: openai\nexclude:\n- ls\n- mcp__x__y\n- web_fetch\n- raed_file\ndescriptions:\n  own_thing: a\n";
         let read = ParsedProfile::parse("profiles/a.yaml", text).unwrap();
         let unknown: Vec<String> = read
             .unknown_tools
@@ -457,7 +462,7 @@ mod tests {
             unknown,
             [
                 "raed_file profiles/a.yaml:6:3: exclude: there is no tool raed_file; did you mean read_file?",
-                "own_tool profiles/a.yaml:8:3: descriptions: there is no tool own_tool"
+                "own_thing profiles/a.yaml:8:3: descriptions: there is no tool own_thing"
             ]
         );
         let notes: Vec<(Severity, SourcePosition)> = read

@@ -18,6 +18,7 @@ fn merge_over(base: Profile, later: &Profile) -> Profile {
         descriptions,
         exclude,
         surface,
+        shown_tools,
         temperature,
         thinking_tokens,
         caching,
@@ -46,6 +47,7 @@ fn merge_over(base: Profile, later: &Profile) -> Profile {
             .map(|name| canonical_tool(name))
             .collect(),
         surface: surface.or(base.surface),
+        shown_tools: shown_tools.or(base.shown_tools),
         temperature: temperature.or(base.temperature),
         thinking_tokens: thinking_tokens.or(base.thinking_tokens),
         caching: caching.or(base.caching),
@@ -77,7 +79,7 @@ mod tests {
 
     #[test]
     fn of_single_values_the_later_wins_maps_merge_and_exclusions_unite() {
-        let all = "prompt_suffix: a\ndescriptions: {Bash: b, ls: l}\nexclude: [Write, task]\nsurface: title\n\
+        let all = "prompt_suffix: a\ndescriptions: {Bash: b, ls: l}\nexclude: [Write, task]\nsurface: title\nshown_tools: few\n\
                    temperature: 0.5\nthinking_tokens: 100\ncaching: 1h\n\
                    general_purpose: {enabled: false, description: d, prompt: p}";
         let table = [
@@ -132,7 +134,7 @@ mod tests {
     #[test]
     fn every_setting_arrives() {
         let read = profile(
-            "prompt_suffix: a\ndescriptions: {Bash: b}\nexclude: [Write]\nsurface: title\ntemperature: 0.5\n\
+            "prompt_suffix: a\ndescriptions: {Bash: b}\nexclude: [Write]\nsurface: title\nshown_tools: few\ntemperature: 0.5\n\
              thinking_tokens: 100\ncaching: 1h\ngeneral_purpose: {enabled: false, description: d, prompt: p}",
         );
         let want = Profile {
@@ -140,6 +142,7 @@ mod tests {
             descriptions: [("execute".to_owned(), "b".to_owned())].into(),
             exclude: ["write_file".to_owned()].into(),
             surface: Some(Surface::Title),
+            shown_tools: Some(stead_tools::ShownTools::Few),
             temperature: Some(0.5),
             thinking_tokens: Some(100),
             caching: Some(Caching::Hour),

@@ -21,6 +21,7 @@ pub use resolved::{ProfileLayer, ProfileSetting, ProfileSource, ResolvedProfile}
 use crate::{Surface, ToolLists};
 use std::collections::{BTreeMap, BTreeSet};
 use stead_model::{Caching, Params};
+use stead_tools::ShownTools;
 
 /// Settings for some models. A field that is none changes nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -33,6 +34,8 @@ pub struct Profile {
     pub exclude: BTreeSet<String>,
     /// The names under which tools are shown.
     pub surface: Option<Surface>,
+    /// How many tools the model is shown.
+    pub shown_tools: Option<ShownTools>,
     /// The sampling temperature, where the agent sets none.
     pub temperature: Option<f64>,
     /// The maximum number of thinking tokens, where the agent sets none.

@@ -140,6 +140,7 @@ impl ResolvedProfile {
             descriptions,
             exclude,
             surface,
+            shown_tools,
             temperature,
             thinking_tokens,
             caching,
@@ -175,6 +176,9 @@ impl ResolvedProfile {
         }
         add("surface", surface.map(|surface| json!(surface)), &|p| {
             p.surface.is_some()
+        });
+        add("shown_tools", shown_tools.map(|shown| json!(shown)), &|p| {
+            p.shown_tools.is_some()
         });
         add(
             "temperature",

@@ -18,10 +18,12 @@ use std::sync::Arc;
 use stead::agent::{Agent, choose_model, inspect_folder, inspect_user_folder, resolve_model_files};
 use stead::core::{
     AccessKind, JournalLine, PermissionMode, Redactor, SessionState, VerdictKind, counted,
+    spec_tokens,
 };
 use stead::model::{ModelSettings, SecretRules, connect, connect_with, lookup};
 use stead::skills::{Installation, Shadowed, SkillOrigin, SkillProblem};
 use stead::store::Sessions;
+use stead::tools::Registry;
 use stead::vfs::VfsError;
 use stead::workspace::{
     Finding, FindingSource, ModelUse, Severity, SourcePosition, Workspace, WorkspaceError,
@@ -332,6 +334,7 @@ async fn check_prompt(agent: &Arc<Agent>) -> Vec<CheckRow> {
         "prompt",
         format!("about {tokens} tokens; `stead prompt` shows it"),
     )];
+    rows.push(row(CheckGrade::Ok, "tools", tools_message(&turn.tools)));
     for section in &turn.prompt.sections {
         rows.extend(section.cut.iter().map(|cut| {
             row(
@@ -342,6 +345,18 @@ async fn check_prompt(agent: &Arc<Agent>) -> Vec<CheckRow> {
         }));
     }
     rows
+}
+
+/// Returns how many tools a model is shown, what they take, and how many more there are.
+fn tools_message(tools: &Registry) -> String {
+    let specs = tools.specs();
+    let tokens: u64 = specs.iter().map(spec_tokens).sum();
+    let further = match tools.deferred().count() {
+        0 => String::new(),
+        more => format!("; {more} further ones are found with tool_search"),
+    };
+    let shown = counted(specs.len(), "tool");
+    format!("{shown}, about {tokens} tokens{further}")
 }
 
 fn check_models(workspace: &Workspace, dir: &Path, env: &ProcessEnv) -> Vec<CheckRow> {

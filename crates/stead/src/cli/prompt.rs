@@ -11,7 +11,8 @@ use super::print::{out_json, outln};
 use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
-use stead::core::counted;
+use stead::core::{counted, spec_bytes, spec_tokens};
+use stead::tools::Registry;
 use stead::workspace::{ModelUse, Prompt, Section};
 
 pub(crate) async fn prompt(
@@ -39,14 +40,32 @@ pub(crate) async fn prompt(
         outln!("{}", style.dim("────────"));
     }
     print_table(&turn.prompt, style);
-    let tools: Vec<String> = turn
-        .tools
-        .specs()
-        .iter()
-        .map(|spec| spec.name.clone())
-        .collect();
-    outln!("\n{}: {}", counted(tools.len(), "tool"), tools.join(", "));
+    print_tools(&turn.tools);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what each tool adds to a request, and the names of those that are not shown.
+fn print_tools(tools: &Registry) {
+    let specs = tools.specs();
+    let widths = specs.iter().map(|spec| spec.name.len());
+    let width = widths.max().unwrap_or(0).max("all".len());
+    outln!("\n{:<width$} {:>8} {:>8}", "tool", "bytes", "tokens");
+    for spec in specs.iter() {
+        let (bytes, tokens) = (spec_bytes(spec), spec_tokens(spec));
+        outln!("{:<width$} {bytes:>8} {tokens:>8}", spec.name);
+    }
+    let bytes: usize = specs.iter().map(spec_bytes).sum();
+    let tokens: u64 = specs.iter().map(spec_tokens).sum();
+    outln!("{:<width$} {bytes:>8} {tokens:>8}", "all");
+    let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    outln!("\n{}: {}", counted(specs.len(), "tool"), names.join(", "));
+    let further: Vec<&str> = tools.deferred().collect();
+    if !further.is_empty() {
+        outln!(
+            "further tools, found with tool_search: {}",
+            further.join(", ")
+        );
+    }
 }
 
 fn section_json(section: &Section) -> serde_json::Value {

@@ -186,11 +186,14 @@ fn print_content(called: &SessionlessResult) {
 
 async fn list(agent: &Arc<Agent>, env: &ProcessEnv, args: &ToolArgs) -> Result<ExitCode, CliError> {
     let style = Style::stdout(env);
-    for spec in agent.sessionless().turn().await?.tools.specs().iter() {
+    let tools = agent.sessionless().turn().await?.tools;
+    let shown = tools.specs();
+    for spec in tools.all_specs() {
         if args.json {
             let line = json!({
                 "name": spec.name, "aliases": spec.aliases, "description": spec.description,
                 "parameters": *spec.parameters, "effect": spec.risk.effect,
+                "shown": shown.iter().any(|known| known.name == spec.name),
             });
             out_json(&line);
         } else {

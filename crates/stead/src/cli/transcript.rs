@@ -183,6 +183,7 @@ fn render_journal(lines: &[JournalLine], style: Style) -> String {
                     .map_or(String::new(), |words| format!(": {words}"));
                 format!("{} {answer} by {}{words}", decision.id, decision.by)
             }
+            Entry::Notice(notice) if notice.text.is_empty() => "tools recorded".to_owned(),
             Entry::Notice(notice) => format!("harness: {}", notice.text),
             Entry::Steer(steer) => format!(
                 "{} {}",

@@ -237,6 +237,7 @@ fn a_workspace_can_be_inspected() {
     ok       model: scripted:script.yaml can be asked
     ok       filesystem: this folder
     ok       prompt: about [N] tokens; `stead prompt` shows it
+    ok       tools: [TOOLS]
     ok       sessions: 0 journals, every line checked
 
     0 errors, 0 warnings, 0 not active yet
@@ -261,7 +262,28 @@ fn a_workspace_can_be_inspected() {
     session no built in
     all
 
+    tool bytes tokens
+    delete_file
+    edit_file
+    execute
+    glob_files
+    grep_files
+    load_skill
+    ls
+    memory_save
+    memory_search
+    move_file
+    plan_mode
+    read_file
+    task
+    tool_search
+    use_tool
+    write_file
+    write_todos
+    all
+
     [N] tools: [TOOLS]
+    further tools, found with tool_search: file_info, history, memory_forget, memory_get, overwrite_file, saved_tasks, subagents, tree
     --- stderr
     ");
     assert_snapshot!(screen(&folder, &["skills", "list"]), @r"

@@ -19,16 +19,15 @@ const STEP_CHARS: usize = 2000;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchArgs {
-    /// Words to look for; the best matches come first. Words in "quotes" must stand together.
+    /// Words; those in "quotes" must stand together.
     query: String,
-    /// At most this many hits.
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 50))]
     limit: usize,
-    /// Only from this day on: YYYY-MM-DD.
+    /// First day: YYYY-MM-DD.
     #[serde(default)]
     since: Option<String>,
-    /// Only up to this day: YYYY-MM-DD.
+    /// Last day.
     #[serde(default)]
     until: Option<String>,
 }

@@ -28,8 +28,7 @@ impl TypedTool for MemorySearch {
     const DEF: ToolDef = ToolDef::new(
         builtin::MEMORY_SEARCH,
         Risk::READS,
-        "Search what earlier sessions left to remember: the curated memory and the notes of \
-        each day. Gives ranked hits as `path:line (date) text`; read around a hit with memory_get.",
+        "Searches what earlier sessions left to remember. Gives ranked hits as `path:line (date) text`.",
     )
     .bounded()
     .argument_aliases(ArgumentAliases::of_names(&[

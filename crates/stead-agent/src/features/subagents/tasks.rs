@@ -143,17 +143,16 @@ struct TaskTool(Arc<Subagents>, Option<String>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TaskArgs {
-    /// Which agent does it; left out, the only one that may, or else general-purpose.
+    /// Left out: the only one there is, or else general-purpose.
     #[serde(default)]
     agent: Option<String>,
-    /// What it is about, in a few words.
+    /// A few words.
     #[serde(default)]
     description: String,
-    /// The whole task: the agent sees nothing else of this conversation. Left out, the description
-    /// is the task.
+    /// The whole task: the agent sees nothing else of this conversation.
     #[serde(default)]
     prompt: Option<String>,
-    /// An earlier task, by id or label: its agent goes on, under its label, whatever else is named.
+    /// An earlier task (id or label) whose agent goes on.
     #[serde(default)]
     task_id: Option<String>,
     /// Do not wait for it.
@@ -162,29 +161,34 @@ struct TaskArgs {
     /// Seconds to wait; then it goes on in the background.
     #[serde(default)]
     timeout: Option<u64>,
-    /// A name for it, to be used instead of its id.
+    /// A name to use instead of its id.
     #[serde(default)]
     label: Option<String>,
 }
 
 impl TypedTool for TaskTool {
     type Args = TaskArgs;
-    const DEF: ToolDef = ToolDef::new(builtin::TASK, DELEGATION_RISK, "Hand a task to another agent, which works on it in a conversation of its own and \
-        reports back. Several calls in one step work side by side. Use it for work of several steps whose details need \
-        not be seen here.").argument_aliases(ArgumentAliases {
-            // Whether results are shown to the person is up to the front end, and the end of a
-            // background task is always told.
-            ignored: &["expose_to_user", "notify"],
-            scaled: &[("timeout_minutes", "timeout", 60)],
-            ..ArgumentAliases::of_names(&[
-                ("subagent_type", "agent"),
-                ("subagent_name", "agent"),
-                ("agent_id", "agent"),
-                ("task", "prompt"),
-                ("run_in_background", "background"),
-                ("timeout_seconds", "timeout"),
-            ])
-        }).title_form::<super::title::SubAgentTitle>();
+    const DEF: ToolDef = ToolDef::new(
+        builtin::TASK,
+        DELEGATION_RISK,
+        "Gives a task to another agent, which works on it in a conversation of its own and \
+        reports back. Calls in one step work side by side.",
+    )
+    .argument_aliases(ArgumentAliases {
+        // Whether results are shown to the person is up to the front end, and the end of a
+        // background task is always told.
+        ignored: &["expose_to_user", "notify"],
+        scaled: &[("timeout_minutes", "timeout", 60)],
+        ..ArgumentAliases::of_names(&[
+            ("subagent_type", "agent"),
+            ("subagent_name", "agent"),
+            ("agent_id", "agent"),
+            ("task", "prompt"),
+            ("run_in_background", "background"),
+            ("timeout_seconds", "timeout"),
+        ])
+    })
+    .title_form::<super::title::SubAgentTitle>();
 
     fn plan(&self, _: &TaskArgs) -> CallPlan {
         waiting_plan(MAX_WAIT_SECONDS)

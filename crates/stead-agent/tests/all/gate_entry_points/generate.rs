@@ -59,7 +59,7 @@ impl std::fmt::Debug for Case {
 /// Every tool that a session may call, with arguments. Those that may bring in words from outside
 /// stand last, since what follows them is judged differently on purpose; `plan_enter` and
 /// `switch_agent` change what holds, and have tests of their own.
-pub(super) const TOOLS: [&str; 39] = [
+pub(super) const TOOLS: [&str; 40] = [
     "ls",
     "read_file",
     "write_file",
@@ -96,6 +96,7 @@ pub(super) const TOOLS: [&str; 39] = [
     "session_search",
     "session_list",
     "session_history",
+    "tool_search",
     "execute",
     "no_such_tool",
     "wrong_args",
@@ -165,7 +166,7 @@ fn args(tool: &'static str) -> BoxedStrategy<Value> {
             Just(json!({"task_id": "none"})).boxed()
         }
         "plan_write" | "memory_save" => Just(json!({"content": "the sky is blue"})).boxed(),
-        "memory_search" | "memory_forget" | "session_search" | "recall" => {
+        "memory_search" | "memory_forget" | "session_search" | "recall" | "tool_search" => {
             Just(json!({"query": "sky"})).boxed()
         }
         "memory_get" => Just(json!({"path": "MEMORY.md"})).boxed(),
@@ -185,7 +186,17 @@ fn call() -> impl Strategy<Value = Call> {
             "write_todos" | "create_task" => vec![tool],
             tool => [tool].into_iter().chain(known_names(tool)).collect(),
         };
-        (select(names), args(tool)).prop_map(move |(name, args)| Call { tool, name, args })
+        (select(names), args(tool), prop::bool::weighted(0.25)).prop_map(
+            move |(name, args, is_used)| match is_used {
+                // What `use_tool` stands for is judged and recorded as if it were called itself.
+                true => Call {
+                    tool,
+                    name: "use_tool",
+                    args: json!({"name": name, "arguments": args}),
+                },
+                false => Call { tool, name, args },
+            },
+        )
     })
 }
 

@@ -93,7 +93,8 @@ pub(super) async fn expected(
 
 /// The call, whether lists leave its tool out or not.
 pub(super) fn prepare(tools: &Registry, call: &Call) -> Result<PreparedCall, PlanError> {
-    tools.prepare_for_gate(call.name, call.args.clone())
+    let (name, args) = tools.unwrap_call(call.name.to_owned(), call.args.clone());
+    tools.prepare_for_gate(&name, args)
 }
 
 /// The verdict of the gate.

@@ -54,7 +54,7 @@ fn description(json: &Value, tool: &str) -> Option<String> {
 #[test]
 fn suffix_descriptions_exclusions_and_names_are_on_every_wire() {
     let settings = "prompt_suffix: |\n  Be brief.\ndescriptions: {Read: Looks into a file., ls: Lists.}\n\
-                    exclude: [Write, file_info]\nsurface: title\n";
+                    exclude: [Write, delete_file]\nsurface: title\n";
     for wire in WIRES {
         let plain = sent(wire, "", Params::default());
         let sent = sent(wire, settings, Params::default());
@@ -66,7 +66,7 @@ fn suffix_descriptions_exclusions_and_names_are_on_every_wire() {
             "{wire:?}"
         );
         let has = |tools: &[String], name: &str| tools.iter().any(|tool| tool == name);
-        for tool in ["read_file", "write_file", "overwrite_file", "file_info"] {
+        for tool in ["read_file", "write_file", "delete_file"] {
             assert_eq!(
                 (has(&before.tools, tool), has(&after.tools, tool)),
                 (true, false),
