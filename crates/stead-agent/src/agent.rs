@@ -1,6 +1,6 @@
 //! The agent: the parts that all its sessions share.
 //!
-//! Effects: none.
+//! Effects: the clock.
 
 use crate::features::{self, Feature};
 use crate::memory::AgentMemoryContext;

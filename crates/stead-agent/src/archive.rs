@@ -1,6 +1,6 @@
 //! Archives of conversations, where a layout keeps them: Markdown for people, JSON for programs.
 //!
-//! Effects: the environment, workspace files (writes), the journal (reads).
+//! Effects: the clock, the environment, workspace files (writes), the journal (reads).
 
 use crate::{AgentError, AgentParts};
 use jiff::Timestamp;

@@ -1,6 +1,6 @@
 //! A place whose sessions end with the process.
 //!
-//! Effects: the local disk (writes).
+//! Effects: the clock, the local disk (writes).
 
 use crate::{OwnerState, Place, PlaceKind, ProjectAccess};
 use futures_util::future::BoxFuture;

@@ -1,7 +1,7 @@
 //! The local place: a folder of the local disk, and the file trees and stores that it gives to each
 //! owner. The workspace is touched through `Vfs`, everything else through `Disk`.
 //!
-//! Effects: the local disk (writes).
+//! Effects: the clock, the local disk (writes).
 
 use crate::owner_cache::{OwnerCache, OwnerStores};
 use crate::template::template_of;

@@ -1,6 +1,6 @@
 //! The store place: a store that other machines may share, laid over a local template.
 //!
-//! Effects: the local disk (writes).
+//! Effects: the clock, the local disk (writes).
 
 use crate::template::template_of;
 use crate::{

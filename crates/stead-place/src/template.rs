@@ -1,6 +1,6 @@
 //! The template of a place: its tree without the paths that belong to one owner.
 //!
-//! Effects: none.
+//! Effects: the clock.
 
 use std::sync::Arc;
 use stead_core::{AccessKind, VerdictKind};

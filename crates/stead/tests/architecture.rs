@@ -290,17 +290,34 @@ fn listed_effects(code: &str) -> Result<BTreeSet<&'static str>, String> {
     Ok(listed)
 }
 
-/// Returns the names of the functions that a text calls.
+/// Returns the names of the functions that a text calls, with the type that is named before them
+/// (`Type::name`).
 fn called_names(text: &str) -> BTreeSet<&str> {
-    let before_parentheses = text.split('(').map(|before| {
-        let name = |c: char| c.is_alphanumeric() || c == '_';
-        &before[before.trim_end_matches(name).len()..]
-    });
-    before_parentheses.collect()
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut names = BTreeSet::new();
+    for before in text.split('(') {
+        let rest = before.trim_end_matches(is_name);
+        names.insert(&before[rest.len()..]);
+        let of_type = rest.strip_suffix("::").unwrap_or("");
+        let start = of_type.trim_end_matches(is_name).len();
+        names.insert(&before[start..]);
+    }
+    names
+}
+
+/// Returns the type whose functions a block implements, from the line that opens the block.
+fn implemented_type(line: &str) -> Option<&str> {
+    let subject = line.strip_prefix("impl")?;
+    let subject = match subject.split_once(" for ") {
+        Some((_, subject)) => subject,
+        None => subject.rsplit_once("> ").map_or(subject, |(_, rest)| rest),
+    };
+    let name = subject.trim().split(['<', ' ']).next()?;
+    name.rsplit("::").next().filter(|name| !name.is_empty())
 }
 
 /// Where the functions of each name are, and their texts.
-type NamedFunctions<'a> = BTreeMap<&'a str, Vec<(&'a str, String)>>;
+type NamedFunctions<'a> = BTreeMap<String, Vec<(&'a str, String)>>;
 
 /// Returns the effects of the functions whose name says which function is called: those of their text
 /// and of the functions that they call. Names of contracts stand in the code base once more for each
@@ -310,11 +327,11 @@ fn effects_of_functions<'a>(named: &'a NamedFunctions<'a>) -> BTreeMap<&'a str, 
     let mut effects = BTreeMap::new();
     let mut calls = BTreeMap::new();
     for (name, all) in named {
-        let is_followed = name.contains('_') && *name != "ask_hook";
+        let is_followed = name.contains(['_', ':']) && name != "ask_hook";
         if let ([(_, text)], true) = (all.as_slice(), is_followed) {
             let found = SIGNS.iter().filter(|(sign, _)| text.contains(sign));
-            effects.insert(*name, found.map(|(_, effect)| *effect).collect());
-            calls.insert(*name, called_names(text));
+            effects.insert(name.as_str(), found.map(|(_, effect)| *effect).collect());
+            calls.insert(name.as_str(), called_names(text));
         }
     }
     let mut changed = true;
@@ -344,7 +361,18 @@ fn each_file_lists_the_effects_of_its_code_and_of_what_it_calls() {
             Err(problem) => problems.push(format!("{file}: {problem}")),
         }
         for (name, text) in functions(code) {
-            named.entry(name).or_default().push((file, text));
+            named.entry(name.to_owned()).or_default().push((file, text));
+        }
+        // Also by the types to which they belong.
+        for block in code.split("\nimpl").skip(1) {
+            let block = format!("impl{}", block.split("\n}\n").next().unwrap());
+            let Some(subject) = block.lines().next().and_then(implemented_type) else {
+                continue;
+            };
+            for (name, text) in functions(&block) {
+                let name = format!("{subject}::{name}");
+                named.entry(name).or_default().push((file, text));
+            }
         }
     }
     let effects = effects_of_functions(&named);

@@ -1,6 +1,6 @@
 //! The open approval questions of all sessions of an owner.
 //!
-//! Effects: the journal (reads).
+//! Effects: the clock, the journal (reads).
 
 use crate::{Agent, AgentError, Session};
 use serde::Serialize;

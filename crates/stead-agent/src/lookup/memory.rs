@@ -1,6 +1,6 @@
 //! The memory files that are searched. Quarantined facts are not.
 //!
-//! Effects: workspace files (reads), the local disk (writes).
+//! Effects: the clock, workspace files (reads), the local disk (writes).
 
 use super::{LookupError, SyncedScope};
 use crate::Agent;

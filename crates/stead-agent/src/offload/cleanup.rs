@@ -1,6 +1,6 @@
 //! Removal of offloaded files together with their session.
 //!
-//! Effects: workspace files (writes).
+//! Effects: the clock, workspace files (writes).
 
 use super::session_folder;
 use crate::{AgentError, AgentParts};

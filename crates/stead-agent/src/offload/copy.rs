@@ -1,6 +1,6 @@
 //! Copying offloaded files together with a session.
 //!
-//! Effects: workspace files (writes).
+//! Effects: the clock, workspace files (writes).
 
 use super::session_folder;
 use crate::{AgentError, Session};

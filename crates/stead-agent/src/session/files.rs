@@ -1,6 +1,6 @@
 //! The file tree of a session.
 //!
-//! Effects: none.
+//! Effects: the clock.
 
 use super::Session;
 use super::acting_agent::ActingAgent;

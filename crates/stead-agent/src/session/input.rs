@@ -1,6 +1,6 @@
 //! The input of a run as blocks: `@path` attaches that file of the session.
 //!
-//! Effects: workspace files (reads), the journal (reads).
+//! Effects: the clock, workspace files (reads), the journal (reads).
 
 use crate::Session;
 use crate::admission::CallGate;

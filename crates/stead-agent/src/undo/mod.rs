@@ -4,7 +4,7 @@
 //! first and the last of these: if the file still is as the run left it, it is restored to the
 //! state before the run. If it is anything else, it was changed since, and nothing is undone.
 //!
-//! Effects: workspace files (writes), the store (writes), the journal (writes).
+//! Effects: the clock, workspace files (writes), the store (writes), the journal (writes).
 
 mod commands;
 mod plan;

@@ -7,7 +7,7 @@
 //! limits and journals know the tool itself, and a model that calls it by its own name is understood
 //! too.
 //!
-//! Effects: in-process state.
+//! Effects: none.
 
 mod groups;
 mod search;

@@ -1,7 +1,7 @@
 //! The tools `tool_search`, which gives the schemas of tools that a model is not shown, and
 //! `use_tool`, which calls them.
 //!
-//! Effects: none (async for its trait).
+//! Effects: none.
 
 use crate::{CallPlan, schema};
 use crate::{

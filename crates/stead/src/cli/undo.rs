@@ -1,6 +1,7 @@
 //! `stead sessions undo`: undoing what a run changed.
 //!
-//! Effects: the terminal, workspace files (writes), the store (writes), the journal (writes).
+//! Effects: the clock, the terminal, workspace files (writes), the store (writes), the journal
+//! (writes).
 
 use super::approvals::colour_diff;
 use super::choose_session::find_session;

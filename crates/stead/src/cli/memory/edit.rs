@@ -1,6 +1,7 @@
 //! `stead memory edit`: editing curated memory in the editor of the person.
 //!
-//! Effects: randomness, the terminal, workspace files (writes), the local disk (writes), processes.
+//! Effects: the clock, randomness, the terminal, workspace files (writes), the local disk (writes),
+//! processes.
 
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
