@@ -270,18 +270,18 @@ mod tests {
              Conversation 3:\n[14] user: entry 7"
         );
         assert_eq!(together(&[&a], TrustLevel::Trusted), a.trusted_view(0));
-        let table: [(&[u64], (usize, &[u64])); 8] = [
-            (&[2, 5], (0, &[2, 5])),
-            (&[6], (1, &[1])),
-            (&[7], (1, &[2])),
-            (&[14], (2, &[7])),
-            (&[7, 2, 6], (1, &[2, 1])),
+        let table: [(&[u64], usize, &[u64]); 8] = [
+            (&[2, 5], 0, &[2, 5]),
+            (&[6], 1, &[1]),
+            (&[7], 1, &[2]),
+            (&[14], 2, &[7]),
+            (&[7, 2, 6], 1, &[2, 1]),
             // Numbers that were not shown are passed over.
-            (&[3, 14], (2, &[7])),
-            (&[0, 99], (0, &[])),
-            (&[], (0, &[])),
+            (&[3, 14], 2, &[7]),
+            (&[0, 99], 0, &[]),
+            (&[], 0, &[]),
         ];
-        for (cited, (part, seqs)) in table {
+        for (cited, part, seqs) in table {
             let item = ExtractedItem {
                 fact: "f".to_owned(),
                 seqs: cited.to_vec(),
