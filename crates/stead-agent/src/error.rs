@@ -75,6 +75,9 @@ impl fmt::Display for HookAction {
 /// Why a request to an agent or a session failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
+    /// The schema of the answer is not a JSON schema.
+    #[error("the output schema is not a JSON schema: {0}")]
+    OutputSchema(String),
     /// The journal or another store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -226,6 +229,7 @@ impl AgentError {
             | Self::EntryRejected(_)
             | Self::NothingToResume(_)
             | Self::RunOpen(_)
+            | Self::OutputSchema(_)
             | Self::Model(_)
             | Self::NoModel(_)
             | Self::InputsRecorded(_)
@@ -266,6 +270,7 @@ impl AgentError {
             | Self::RunStillOpen(_)
             | Self::NothingToResume(_)
             | Self::RunOpen(_)
+            | Self::OutputSchema(_)
             | Self::Approval(_)
             | Self::UndoBlocked(_)
             | Self::InputsRecorded(_)

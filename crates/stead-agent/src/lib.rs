@@ -8,6 +8,7 @@
 
 mod admission;
 mod agent;
+mod answer_schema;
 mod approvals;
 mod approver;
 mod archive;
@@ -38,6 +39,7 @@ mod workspace_agents;
 
 pub use agent::Agent;
 pub(crate) use agent::AgentParts;
+pub use answer_schema::answer_schema_problem;
 pub use approvals::{
     ApprovalError, ApprovalOutcome, GrantKey, GrantKeys, GrantStore, NewGrant, OpenQuestion,
     OpenQuestions,

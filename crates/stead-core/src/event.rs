@@ -269,6 +269,9 @@ pub enum EventKind {
         /// The cost of the whole run; absent if any part is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Usd>,
+        /// The answer as a value, if it had to conform to a JSON schema.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<Value>,
         /// Tasks of subagents that wait for a person's decision.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         waiting: Vec<WaitingTask>,

@@ -7,6 +7,7 @@ use crate::{
     RunOutcome, SessionState, SpendAmount, StepCalls, StopReason, ToolResult, Usage, Usd, counted,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
@@ -72,10 +73,20 @@ pub struct Run {
     /// The person who changed the arguments of a call of this step, by call.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub edited: BTreeMap<String, String>,
+    /// The JSON schema that the answer must conform to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// How often the model was told that its answer does not conform.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub corrections: u32,
     /// Detects repetition.
     pub(crate) guard: RepeatGuard,
     /// Whether the model was told about the current repetition.
     pub(crate) nudged: bool,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl SessionState {
@@ -185,6 +196,8 @@ impl Run {
             carried: SpendAmount::default(),
             raised: SpendAmount::default(),
             edited: BTreeMap::new(),
+            output_schema: None,
+            corrections: 0,
             guard: RepeatGuard::default(),
             nudged: false,
         }

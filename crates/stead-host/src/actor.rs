@@ -217,6 +217,7 @@ impl SessionActor {
                 origin: input.origin.clone(),
                 inbox_rows: reply.row().into_iter().collect(),
                 pin: input.pinned,
+                output_schema: input.output_schema.clone(),
                 ..options
             },
             command: Some(Command::Input(input)),

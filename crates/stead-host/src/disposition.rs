@@ -67,7 +67,10 @@ pub(crate) fn disposition(id: &InputId, command: Command, phase: SessionPhase) -
 
 /// Whether an input has no options of its own and may be joined with others.
 fn is_plain(input: &InputCommand) -> bool {
-    input.changes.is_empty() && input.pinned == Pinned::No && input.answers == AnswerPolicy::Ask
+    input.changes.is_empty()
+        && input.pinned == Pinned::No
+        && input.answers == AnswerPolicy::Ask
+        && input.output_schema.is_none()
 }
 
 #[cfg(test)]

@@ -289,6 +289,7 @@ impl Mailbox {
                 steps: 0,
                 usage: Usage::default(),
                 cost: None,
+                value: None,
                 waiting: Vec::new(),
             },
         });

@@ -6,6 +6,7 @@ use crate::{Abilities, Caching, ModelError, ModelFacts, ReportedLimits};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
+use serde_json::Value;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 use stead_core::{Block, Message, StopReason, ToolSpec, Usage};
@@ -176,6 +177,9 @@ pub struct Params {
     pub caching: Caching,
     /// Whether tools may be called.
     pub tool_choice: ToolChoice,
+    /// The JSON schema that the answer must conform to. Wires with a mode for that use it; others
+    /// leave it to the prompt.
+    pub answer_schema: Option<Arc<Value>>,
 }
 
 /// Whether tools may be called.

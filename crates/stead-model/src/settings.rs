@@ -104,6 +104,7 @@ impl ModelSettings {
             caching: Caching::default(),
             answer_room: None,
             tool_choice: ToolChoice::Auto,
+            answer_schema: None,
         }
     }
 }

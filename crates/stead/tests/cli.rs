@@ -34,6 +34,8 @@ mod model_wires;
 mod nested_calls;
 #[path = "cli/offload.rs"]
 mod offload;
+#[path = "cli/output_schema.rs"]
+mod output_schema;
 #[path = "cli/personal_settings.rs"]
 mod personal_settings;
 #[path = "cli/places.rs"]

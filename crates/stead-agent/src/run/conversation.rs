@@ -169,6 +169,7 @@ impl Conversation {
         Params {
             max_output_tokens: asked.max_output_tokens,
             answer_room: asked.answer_room,
+            answer_schema: asked.answer_schema.clone(),
             temperature,
             thinking_tokens,
             ..own.clone()

@@ -16,6 +16,7 @@ use super::signals::{HaltReason, RunSignals};
 use super::spending::RunSpending;
 use super::steering::INTERRUPTED;
 use super::stop::{RunEnding, RunStop};
+use crate::answer_schema::{AnswerCheck, check_answer};
 use crate::approvals::Asker;
 use crate::hooks::RunHooks;
 use crate::session::RunFiles;
@@ -91,6 +92,19 @@ impl<'a> ActiveRun<'a> {
                     }
                 }
                 NextAction::Done(RunOutcome::Completed, _) if self.wait_for_more_work().await? => {}
+                NextAction::Done(RunOutcome::Completed, reason) => match self.check_answer() {
+                    AnswerCheck::Conforms => {
+                        return self.end(RunOutcome::Completed, reason).await;
+                    }
+                    AnswerCheck::Correct(text) => {
+                        let run = self.journal.run().clone();
+                        let notice = Notice::new(run, NoticeKind::Correction, text);
+                        self.journal.record(vec![Entry::Notice(notice)]).await?;
+                    }
+                    AnswerCheck::GiveUp(reason) => {
+                        return self.end(RunOutcome::Failed, Some(reason)).await;
+                    }
+                },
                 NextAction::Done(outcome, reason) => return self.end(outcome, reason).await,
                 NextAction::Idle => {
                     return Ok(RunEnding {
@@ -229,6 +243,16 @@ impl<'a> ActiveRun<'a> {
                 () = self.signals.wait_for_steering(), if can_steer => {}
                 _ = ends.changed() => {}
             }
+        }
+    }
+
+    /// Checks whether the answer conforms to the schema of the run, if it has one.
+    fn check_answer(&self) -> AnswerCheck {
+        let state = self.journal.state();
+        let run = state.run.as_ref();
+        match run.and_then(|run| Some((run, run.output_schema.as_ref()?))) {
+            Some((run, schema)) => check_answer(schema, &state.final_text(), run.corrections),
+            None => AnswerCheck::Conforms,
         }
     }
 

@@ -58,7 +58,8 @@ use driver::ActiveRun;
 use futures_util::future::BoxFuture;
 use opening::OpenedRun;
 use prompt_files::PromptFiles;
-use stead_core::{EventKind, RunId, RunOutcome, RunReport, SpendAmount, WaitingTask};
+use serde_json::Value;
+use stead_core::{EventKind, RunId, RunOutcome, RunReport, SessionState, SpendAmount, WaitingTask};
 use stead_memory::NewPart;
 use stead_store::RunKey;
 
@@ -190,8 +191,19 @@ fn report(journal: &RunJournal<'_>, ending: &RunEnding, waiting: Vec<WaitingTask
         steps: totals.map_or(0, |run| run.steps),
         usage: totals.map(|run| run.usage).unwrap_or_default(),
         cost: totals.and_then(|run| run.cost),
+        value: answer_value(state, ending.outcome),
         waiting,
     }
+}
+
+/// Returns the answer as a value, if it had to conform to a schema and does.
+fn answer_value(state: &SessionState, outcome: RunOutcome) -> Option<Value> {
+    let run = state.run.as_ref().or(state.last_run.as_ref())?;
+    run.output_schema.as_ref()?;
+    let text = state.final_text();
+    serde_json::from_str(&text)
+        .ok()
+        .filter(|_| outcome == RunOutcome::Completed)
 }
 
 /// Returns the last event of a run.
@@ -203,6 +215,7 @@ fn run_ended(report: &RunReport) -> EventKind {
         steps: report.steps,
         usage: report.usage,
         cost: report.cost,
+        value: report.value.clone(),
         waiting: report.waiting.clone(),
     }
 }

@@ -10,14 +10,16 @@ use super::partial_reply::{PartialReply, Received, cut_reason};
 use super::signals::RunSignals;
 use super::spending::{CallUsage, RunSpending, warn_if_unsettled};
 use super::stop::RunStop;
+use crate::answer_schema::answer_format_prompt;
 use crate::hooks::{HookedReply, RunHooks};
 use crate::model_facts::Pricing;
 use crate::{Purpose, Reservation};
 use futures_util::StreamExt;
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Instant;
 use stead_core::{Block, Entry, EventKind, MIN_ANSWER_TOKENS, ModelReply, Redactor, StopReason};
-use stead_model::{Caching, Delta, ModelError, Reply, Request};
+use stead_model::{Caching, Delta, ModelError, Reply, Request, SystemPart};
 use stead_tools::Registry;
 
 /// The steps in which the room for an answer shrinks.
@@ -58,6 +60,7 @@ impl ModelCaller<'_, '_> {
         }
         let mut request = self.conversation.request(self.journal.state()).await;
         request.params.answer_room = self.answer_room();
+        self.ask_for_format(&mut request);
         if let Some(hooks) = &mut self.hooks {
             hooks
                 .change_request(self.journal, self.conversation, &mut request)
@@ -151,6 +154,20 @@ impl ModelCaller<'_, '_> {
         };
         self.spending.log(self.journal, used).await;
         stopped.map_or(Ok(()), Err)
+    }
+
+    /// Asks for an answer that conforms to the schema of the run, if it has one.
+    fn ask_for_format(&self, request: &mut Request) {
+        let run = self.journal.state().run.as_ref();
+        let Some(schema) = run.and_then(|run| run.output_schema.as_ref()) else {
+            return;
+        };
+        let asks = SystemPart {
+            text: answer_format_prompt(schema),
+            stable: true,
+        };
+        request.system = request.system.iter().cloned().chain([asks]).collect();
+        request.params.answer_schema = Some(Arc::new(schema.clone()));
     }
 
     /// What the context window has left for an answer, if the window is known.

@@ -6,6 +6,7 @@
 use super::conversation::Conversation;
 use super::journal::RunJournal;
 use super::{RunOptions, TurnSetup};
+use crate::answer_schema_problem;
 use crate::hooks::{Submission, submit};
 use crate::session::RunFiles;
 use crate::session::{IfMissing, SessionWriter, with_reminders};
@@ -75,6 +76,10 @@ pub(super) async fn prepare(
         .is_some()
     {
         budget::check_prices(&agent.parts)?;
+    }
+    let schema = options.output_schema.as_ref();
+    if let Some(problem) = schema.and_then(answer_schema_problem) {
+        return Err(AgentError::OutputSchema(problem));
     }
     let setup = TurnSetup::compose(session, None).await?;
     let is_planning = session.state().is_planning();
@@ -198,11 +203,15 @@ pub(super) async fn open<'a>(
     })
 }
 
-/// Adds to the entry of an input who gave it, and the rows of the inbox that it is made of.
+/// Adds to the entry of an input who gave it, the rows of the inbox that it is made of, and the schema
+/// of its answer.
 fn name_sender(entries: &mut [Entry], options: &mut RunOptions) {
     for entry in entries {
         if let Entry::User(input) = entry {
             input.inbox_rows = std::mem::take(&mut options.inbox_rows);
+            if input.cause == RunCause::Input {
+                input.output_schema = options.output_schema.take();
+            }
             if input.cause == RunCause::Input && input.origin.kind == OriginKind::Person {
                 input.origin = options.origin.clone();
             }
@@ -341,7 +350,11 @@ fn opening_entries(
 
 /// Returns the entries that continue a session whose last run was stopped.
 fn resuming_entries(session: &Session, run: RunId, raise: SpendAmount) -> Vec<Entry> {
-    let mut entries = vec![Entry::User(UserInput::resume(run.clone(), raise))];
+    let before = session.state().last_run.as_ref();
+    let mut entries = vec![Entry::User(UserInput {
+        output_schema: before.and_then(|run| run.output_schema.clone()),
+        ..UserInput::resume(run.clone(), raise)
+    })];
     // Providers do not continue an answer without a message after it.
     let last = session.state().turns.last().map(|turn| &*turn.message);
     if matches!(last, Some(Message::Assistant { .. })) {

@@ -3,6 +3,7 @@
 //! Effects: none.
 
 use crate::{ApprovalPolicy, Budget, MessageQueue};
+use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 use stead_core::{Event, InputId, JournalLine, Origin, Pinned, SetEntry};
@@ -37,6 +38,9 @@ pub struct RunOptions {
     pub wait: LockWait,
     /// Whether the input is pinned: shown word for word whatever else is left out later.
     pub pin: Pinned,
+    /// The JSON schema that the answer must conform to. An answer that does not is corrected once;
+    /// then the run fails.
+    pub output_schema: Option<Value>,
     /// The budget, if another run pays; none = the budget of the settings.
     pub budget: Option<Budget>,
     /// The queue of messages that arrive during the run.
@@ -58,6 +62,7 @@ impl Default for RunOptions {
             approvals: ApprovalPolicy::default(),
             wait: LockWait::No,
             pin: Pinned::No,
+            output_schema: None,
             budget: None,
             queue: None,
             background_tasks: BackgroundTaskPolicy::default(),

@@ -8,6 +8,7 @@ use crate::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fmt;
 
 /// A command to a session.
@@ -114,6 +115,9 @@ pub struct InputCommand {
     /// Whether it is always shown verbatim.
     #[serde(default, skip_serializing_if = "Pinned::is_no")]
     pub pinned: Pinned,
+    /// The JSON schema that the answer must conform to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
 }
 
 impl InputCommand {

@@ -4,6 +4,7 @@
 
 use crate::{RunId, RunOutcome, SessionId, Usage, Usd};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +25,9 @@ pub struct RunReport {
     pub usage: Usage,
     /// The cost; none if any part of it is unknown.
     pub cost: Option<Usd>,
+    /// The answer as a value, if it had to conform to a JSON schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
     /// Tasks of subagents that wait for a person's decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingTask>,

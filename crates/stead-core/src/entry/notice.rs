@@ -49,6 +49,8 @@ pub enum NoticeKind {
     Continuation,
     /// The answer before it was cut off, because the run was stopped or the connection was lost.
     CutOff,
+    /// The answer does not conform to the schema that was asked for.
+    Correction,
 }
 
 impl Notice {

@@ -4,6 +4,7 @@
 
 use crate::{Block, InputId, RunId, SpendAmount};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The beginning of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,9 @@ pub struct UserInput {
     /// The rows of the session's inbox that it is made of.
     #[serde(rename = "inputs", skip_serializing_if = "Vec::is_empty")]
     pub inbox_rows: Vec<InputId>,
+    /// The JSON schema that the answer must conform to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
 }
 
 /// Why a run begins.
@@ -113,6 +117,7 @@ impl UserInput {
             content,
             raise: SpendAmount::default(),
             inbox_rows: Vec::new(),
+            output_schema: None,
         }
     }
 
@@ -162,6 +167,8 @@ struct RecordedInput {
     handed: bool,
     #[serde(default)]
     inputs: Vec<InputId>,
+    #[serde(default)]
+    output_schema: Option<Value>,
 }
 
 impl From<RecordedInput> for UserInput {
@@ -182,6 +189,7 @@ impl From<RecordedInput> for UserInput {
             content: recorded.content,
             raise: recorded.raise,
             inbox_rows: recorded.inputs,
+            output_schema: recorded.output_schema,
         }
     }
 }

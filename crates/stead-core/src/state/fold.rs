@@ -88,7 +88,10 @@ impl SessionState {
             self.newest_input = seq;
             self.reminder_due = false;
         }
-        let run = Run::new(input.run.clone());
+        let run = Run {
+            output_schema: input.output_schema.clone(),
+            ..Run::new(input.run.clone())
+        };
         self.run = Some(match &self.last_run {
             // A run that resumes another continues with its budget.
             Some(before) if input.cause == RunCause::Resume => run.resuming(before, input.raise),
@@ -232,6 +235,10 @@ impl SessionState {
             // The end of a task may need an answer.
             NoticeKind::Tasks => run.answered = None,
             NoticeKind::Tools => self.told_tools.clone_from(&notice.tools),
+            NoticeKind::Correction => {
+                run.answered = None;
+                run.corrections += 1;
+            }
             NoticeKind::Context | NoticeKind::Continuation | NoticeKind::CutOff => {}
         }
         if notice.untrusted {

@@ -11,7 +11,7 @@ mod decode;
 mod tests;
 
 use super::{Decoder, MessagePosition, Wire, WireMode, json, media, names, placeholder};
-use crate::{ModelError, Params, Reply, Request, ToolChoice};
+use crate::{ModelError, Reply, Request, ToolChoice};
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -106,7 +106,7 @@ impl Wire for Gemini {
             tool_config: forbidden.then_some(GeminiToolConfig {
                 function_calling_config: FunctionCallingConfig { mode: "NONE" },
             }),
-            generation_config: generation_config(&request.params),
+            generation_config: generation_config(request),
         };
         json::append_open(out, &head, "contents");
     }
@@ -150,7 +150,7 @@ struct GeminiRequestHead<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_config: Option<GeminiToolConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    generation_config: Option<GenerationConfig>,
+    generation_config: Option<GenerationConfig<'a>>,
 }
 
 #[derive(Serialize)]
@@ -199,13 +199,17 @@ struct FunctionCallingConfig {
 
 #[derive(Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct GenerationConfig {
+struct GenerationConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_config: Option<GeminiThinkingConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_mime_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_json_schema: Option<&'a Value>,
 }
 
 #[derive(PartialEq, Serialize)]
@@ -215,7 +219,11 @@ struct GeminiThinkingConfig {
     include_thoughts: bool,
 }
 
-fn generation_config(params: &Params) -> Option<GenerationConfig> {
+fn generation_config(request: &Request) -> Option<GenerationConfig<'_>> {
+    let params = &request.params;
+    // The API refuses a schema beside tools.
+    let schema = params.answer_schema.as_deref();
+    let schema = schema.filter(|_| request.tools.is_empty());
     let thinking = |tokens| GeminiThinkingConfig {
         thinking_budget: tokens,
         include_thoughts: tokens > 0,
@@ -224,6 +232,8 @@ fn generation_config(params: &Params) -> Option<GenerationConfig> {
         max_output_tokens: params.max_output_tokens,
         temperature: params.temperature,
         thinking_config: params.thinking_tokens.map(thinking),
+        response_mime_type: schema.map(|_| "application/json"),
+        response_json_schema: schema,
     };
     (config != GenerationConfig::default()).then_some(config)
 }

@@ -3,6 +3,7 @@
 //!
 //! Effects: none.
 
+mod answer_schema;
 pub(crate) mod anthropic;
 pub(crate) mod args;
 mod call;

@@ -4,6 +4,7 @@
 
 mod decode;
 
+use super::answer_schema::NamedSchema;
 use super::media::{self, MediaFormat};
 use super::{Decoder, MessagePosition, Wire, WireMode, json, names, placeholder};
 use crate::{ModelError, Reply, Request, ToolChoice};
@@ -108,6 +109,14 @@ impl Wire for OpenAi {
                 ToolChoice::None | ToolChoice::Auto => None,
             },
             tools: tools(request),
+            response_format: params
+                .answer_schema
+                .as_deref()
+                .filter(|_| KNOWS_SCHEMAS.contains(&self.dialect.name))
+                .map(|schema| ChatResponseFormat {
+                    kind: "json_schema",
+                    json_schema: NamedSchema::new(schema),
+                }),
         };
         json::append_open(out, &head, "messages");
         let system: Vec<&str> = request
@@ -327,6 +336,18 @@ struct ChatRequestHead<'a> {
     tool_choice: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ChatTool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ChatResponseFormat<'a>>,
+}
+
+/// The dialects whose endpoints take the schema of an answer.
+const KNOWS_SCHEMAS: [&str; 5] = ["openai", "ollama", "vllm", "llamacpp", "lmstudio"];
+
+#[derive(Serialize)]
+struct ChatResponseFormat<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    json_schema: NamedSchema<'a>,
 }
 
 #[derive(Serialize)]

@@ -9,6 +9,7 @@ mod decode;
 #[cfg(test)]
 mod tests;
 
+use super::answer_schema::NamedSchema;
 use super::{Decoder, MessagePosition, Wire, WireMode, json, media, names, placeholder};
 use crate::{ModelError, Params, Reply, Request, ToolChoice};
 use serde::Serialize;
@@ -70,6 +71,16 @@ impl Wire for Responses {
                 ToolChoice::None => Some("none"),
             },
             tools: request.tools.iter().map(tool).collect(),
+            text: request
+                .params
+                .answer_schema
+                .as_deref()
+                .map(|schema| ResponsesText {
+                    format: ResponsesFormat {
+                        kind: "json_schema",
+                        schema: NamedSchema::new(schema),
+                    },
+                }),
             instructions: request
                 .system
                 .iter()
@@ -135,8 +146,23 @@ struct ResponsesRequestHead<'a> {
     tool_choice: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ResponsesTool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<ResponsesText<'a>>,
     #[serde(skip_serializing_if = "String::is_empty")]
     instructions: String,
+}
+
+#[derive(Serialize)]
+struct ResponsesText<'a> {
+    format: ResponsesFormat<'a>,
+}
+
+#[derive(Serialize)]
+struct ResponsesFormat<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(flatten)]
+    schema: NamedSchema<'a>,
 }
 
 #[derive(Serialize)]

@@ -281,6 +281,9 @@ pub(crate) struct RunArgs {
     /// Pin the input, so that the model always sees it word for word
     #[arg(long, conflicts_with = "resume")]
     pub(crate) pin: bool,
+    /// Answer with JSON that conforms to this JSON schema, or fail
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    pub(crate) output_schema: Option<PathBuf>,
     /// With --resume, add to the budget of a run that had used it up: dollars (0.50) or tokens
     /// (50000t)
     #[arg(long, value_name = "AMOUNT", value_parser = raise)]

@@ -123,6 +123,7 @@ impl FollowedRun {
                 steps: model_calls,
                 usage,
                 cost,
+                value,
                 waiting,
             } if is_own => steps.push(FollowStep::Ended(RunReport {
                 session: self.session.clone(),
@@ -133,6 +134,7 @@ impl FollowedRun {
                 steps: *model_calls,
                 usage: *usage,
                 cost: *cost,
+                value: value.clone(),
                 waiting: waiting.clone(),
             })),
             _ => {}
@@ -225,6 +227,7 @@ impl FollowedRun {
             steps: self.recorded.steps,
             usage: self.recorded.usage,
             cost: self.recorded.cost,
+            value: None,
             waiting: Vec::new(),
         }
     }

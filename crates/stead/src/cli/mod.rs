@@ -26,6 +26,7 @@ mod memory;
 mod models;
 mod nested_lines;
 mod open_agent;
+mod output_schema;
 mod passed_over;
 mod personal;
 mod print;

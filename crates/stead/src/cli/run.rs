@@ -8,6 +8,7 @@ use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::background;
 use super::open_agent::{open_agent, refuse_wider_mode, without_agent_if_session_chooses};
+use super::output_schema::read_output_schema;
 use super::passed_over::warn_passed_over;
 use super::print::errln;
 use super::read_input::RunInput;
@@ -34,6 +35,10 @@ pub(crate) async fn run(
         None
     } else {
         Some(RunInput::read(env, args.input.as_deref())?)
+    };
+    let output_schema = match &args.output_schema {
+        Some(file) => Some(read_output_schema(&env.folder, file)?),
+        None => None,
     };
     let mut common = common
         .with_model(args.turn.model.as_ref())
@@ -82,6 +87,7 @@ pub(crate) async fn run(
                 answers,
                 changes,
                 pinned: if args.pin { Pinned::Yes } else { Pinned::No },
+                output_schema,
                 ..InputCommand::new(blocks)
             })
         }

@@ -345,6 +345,7 @@ impl ClientSession<'_> {
             steps: run.steps,
             usage: Usage::default(),
             cost: None,
+            value: None,
             waiting: Vec::new(),
         }))
     }
