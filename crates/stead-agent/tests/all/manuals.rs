@@ -7,8 +7,8 @@
 use crate::subagents::{Says, answers};
 use crate::support::{agent_with_host, block_on, in_parallel};
 use serde_json::json;
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use stead_core::VerdictKind::Allow;
@@ -269,9 +269,24 @@ fn line(manual: &Manual, option: Vec<String>, numbers: &mut Numbers) -> String {
     line
 }
 
+/// A workspace, in a folder with another one beside it.
+struct Workspace {
+    whole: TempDir,
+}
+
+impl Workspace {
+    fn path(&self) -> PathBuf {
+        self.whole.path().join("work")
+    }
+}
+
 /// A workspace full of traps.
-fn workspace() -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
+fn workspace() -> Workspace {
+    let dir = Workspace {
+        whole: tempfile::tempdir().unwrap(),
+    };
+    std::fs::create_dir(dir.whole.path().join("beside")).unwrap();
+    std::fs::write(dir.whole.path().join("beside/b.txt"), "b\n").unwrap();
     let put = |name: &str, text: &str| {
         let path = dir.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -311,7 +326,7 @@ fn workspace() -> TempDir {
     let git = |folder: &str, line: &str| {
         let ran = run(
             &format!("cd {folder} && git -c user.name=a -c user.email=a@b {line}"),
-            dir.path(),
+            &dir.path(),
         );
         assert!(ran.status.success(), "git {line}: {ran:?}");
     };
@@ -371,27 +386,39 @@ fn run(line: &str, dir: &Path) -> Output {
         .expect("unshare is needed (package util-linux)")
 }
 
-/// The names of all files, except for those in `.git`.
-fn files(dir: &Path) -> BTreeSet<String> {
-    let mut all = BTreeSet::new();
+/// What lies in a folder: each file with its content, and of `.git` what decides what git runs.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
     for entry in std::fs::read_dir(dir).unwrap().flatten() {
         let path = entry.path();
-        all.insert(path.to_string_lossy().into_owned());
-        if entry.file_type().unwrap().is_dir() && entry.file_name() != ".git" {
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() && entry.file_name() == ".git" {
+            let config = path.join("config");
+            all.insert(config.clone(), std::fs::read(config).unwrap_or_default());
+        } else if kind.is_dir() {
             all.extend(files(&path));
         }
+        let content = match kind.is_file() {
+            true => std::fs::read(&path).unwrap_or_default(),
+            false => Vec::new(),
+        };
+        all.insert(path, content);
     }
     all
 }
 
-/// Returns what a line did that no read does.
-fn harm(line: &str, dir: &Path, before: &BTreeSet<String>) -> Option<String> {
-    let ran = run(line, dir);
-    let after = files(dir);
+/// Returns what a line did that no read does, in its folder or beside it.
+fn harm(line: &str, place: &Workspace, before: &BTreeMap<PathBuf, Vec<u8>>) -> Option<String> {
+    let ran = run(line, &place.path());
+    let after = files(place.whole.path());
     let said =
         String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
     if after != *before {
-        let changed: Vec<&String> = after.symmetric_difference(before).collect();
+        let paths: BTreeSet<&PathBuf> = after.keys().chain(before.keys()).collect();
+        let changed = paths
+            .into_iter()
+            .filter(|path| after.get(*path) != before.get(*path));
+        let changed: Vec<&PathBuf> = changed.collect();
         return Some(format!("{line}: changed {changed:?}"));
     }
     said.contains(SECRET)
@@ -400,8 +427,6 @@ fn harm(line: &str, dir: &Path, before: &BTreeSet<String>) -> Option<String> {
 
 #[test]
 fn a_payload_that_works_is_noticed() {
-    let dir = workspace();
-    let before = files(dir.path());
     for line in [
         "sed --line-length 5 '1e touch CANARY' a.txt",
         "awk --assign x=1 'BEGIN{system(\"touch CANARY\")}'",
@@ -411,14 +436,24 @@ fn a_payload_that_works_is_noticed() {
         "git log -U3",
         "grep -d recurse KEY .",
         "git show HEAD~1:history.txt",
+        // What was there is overwritten.
+        "sort -r -o a.txt a.txt",
+        "sed -i s/a/x/ a.txt",
+        "cp a.txt agent.yaml",
+        "git config core.pager 'touch CANARY'",
+        // Outside the folder.
+        "touch ../beside/CANARY",
+        "sort -r -o ../beside/b.txt a.txt",
+        "touch ../CANARY",
     ] {
-        assert!(harm(line, dir.path(), &before).is_some(), "{line}");
-        for canary in ["CANARY", "skill/CANARY"] {
-            let _ = std::fs::remove_file(dir.path().join(canary));
-        }
+        let place = workspace();
+        let before = files(place.whole.path());
+        assert!(harm(line, &place, &before).is_some(), "{line}");
     }
-    assert_eq!(harm("cat a.txt", dir.path(), &before), None);
-    let online = run("cat < /dev/tcp/127.0.0.1/9", dir.path());
+    let place = workspace();
+    let before = files(place.whole.path());
+    assert_eq!(harm("cat a.txt", &place, &before), None);
+    let online = run("cat < /dev/tcp/127.0.0.1/9", &place.path());
     assert!(!online.status.success(), "there is no network");
 }
 
@@ -449,7 +484,7 @@ fn no_canary_fires_from_a_line_that_a_rule_allows() {
         }
         let mut allowed = Vec::new();
         block_on(async {
-            let agent = agent_with_host(dir.path(), answers(|_, _, _| Says::Never)).await;
+            let agent = agent_with_host(&dir.path(), answers(|_, _, _| Says::Never)).await;
             for line in by_rules {
                 let verdict = agent
                     .sessionless()
@@ -461,13 +496,10 @@ fn no_canary_fires_from_a_line_that_a_rule_allows() {
             }
         });
         allowed.truncate(RUN_PER_ROUND);
-        let before = files(dir.path());
+        let before = files(dir.whole.path());
         let harmful = Mutex::new(Vec::new());
         in_parallel(&allowed, |line| {
-            harmful
-                .lock()
-                .unwrap()
-                .extend(harm(line, dir.path(), &before));
+            harmful.lock().unwrap().extend(harm(line, &dir, &before));
         });
         let harmful = harmful.into_inner().unwrap();
         assert!(
