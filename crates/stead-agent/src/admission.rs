@@ -2,7 +2,7 @@
 //!
 //! Effects: the clock, workspace files (reads), the local disk (reads), the store (reads).
 
-use crate::approvals::ask_if_client_executes;
+use crate::approvals::{CallName, ask_if_client_executes};
 use crate::commands::{JudgedCommand, MachineView};
 use crate::run::ToolCaller;
 use crate::taint::{CallTaint, PromptSources, named_paths};
@@ -114,7 +114,13 @@ impl ToolCaller<'_, '_> {
             VerdictKind::Ask => {
                 let subject = gate.approval_subject(&call, &prepared, view, &context);
                 let subject = Box::pin(subject).await;
-                let is_approved = subject.is_approved(&state, &context.file_versions);
+                let name = CallName {
+                    run: self.journal.run().as_str(),
+                    id: &call.id,
+                    tool: &call.name,
+                };
+                let is_own = session.seals().approval_counts(name, &state);
+                let is_approved = is_own && subject.is_approved(&state, &context.file_versions);
                 if prepared.spec().executor == Executor::Harness && is_approved {
                     return gate.admitted(files, call, prepared).await;
                 }

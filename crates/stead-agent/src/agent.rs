@@ -2,6 +2,7 @@
 //!
 //! Effects: the clock.
 
+use crate::approvals::PersonKey;
 use crate::features::{self, Feature};
 use crate::memory::AgentMemoryContext;
 use crate::model_facts::ModelLimits;
@@ -9,8 +10,8 @@ use crate::session_models::{ModelVariants, SessionModels};
 use crate::workspace_agents::{ModelConnector, WorkspaceAgents};
 use crate::{
     AgentError, Budget, Clock, ConversationArchive, GarbageCollector, GateRules, GrantKeys,
-    GrantStore, Hooks, Lookup, OpenQuestions, Session, Sessionless, SideSpending, SideTotal,
-    UndoHistory, UsageLog,
+    GrantStore, Hooks, Lookup, OpenQuestions, Session, SessionSeals, Sessionless, SideSpending,
+    SideTotal, UndoHistory, UsageLog,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -58,6 +59,8 @@ pub(crate) struct AgentParts {
     pub(crate) workspace: Workspace,
     /// Where the key for grants is kept; none = all grants count.
     pub(crate) grant_keys: Option<Arc<dyn GrantKeys>>,
+    /// The key for what sessions and inboxes allow; none = all of it counts.
+    pub(crate) person_key: Option<Arc<PersonKey>>,
     /// The model that is asked.
     pub(crate) model: Arc<dyn Model>,
     /// The model that extracts and merges facts, if it is not `model`.
@@ -248,6 +251,16 @@ impl Agent {
             PlaceKind::Store => None,
         };
         GrantStore::new(place.state(owner), keys)
+    }
+
+    /// The seals of a session of `owner`.
+    pub fn seals(&self, owner: &Owner, session: &SessionId) -> SessionSeals {
+        let place = &self.parts.place;
+        let key = match place.kind() {
+            PlaceKind::Local => self.parts.person_key.clone(),
+            PlaceKind::Store => None,
+        };
+        SessionSeals::new(key, place.state(owner).space, session.clone())
     }
 
     /// The questions that wait for a person in sessions of `owner`.

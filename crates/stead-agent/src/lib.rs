@@ -42,7 +42,7 @@ pub(crate) use agent::AgentParts;
 pub use answer_schema::answer_schema_problem;
 pub use approvals::{
     ApprovalError, ApprovalOutcome, GrantKey, GrantKeys, GrantStore, NewGrant, OpenQuestion,
-    OpenQuestions,
+    OpenQuestions, SessionSeals,
 };
 pub use approver::{ApprovalPolicy, Approver, SignedAnswer};
 pub use archive::{ArchiveTag, ConversationArchive};

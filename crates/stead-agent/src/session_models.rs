@@ -5,6 +5,7 @@
 
 use crate::builder::side_model;
 use crate::{Agent, AgentError, AgentParts, ModelConnector};
+use serde_json::Value;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::{ModelScope, SessionModel};
@@ -118,7 +119,10 @@ impl SessionModels {
             .configured
             .as_ref()
             .is_some_and(|own| is_recording(&own.name));
-        if is_recording(&recorded.name) && !by_settings && self.keys.is_of_person() {
+        let fallbacks = recorded.settings.get("fallbacks").and_then(Value::as_array);
+        let fallbacks = fallbacks.into_iter().flatten().filter_map(Value::as_str);
+        let mut names = fallbacks.chain([recorded.name.as_str()]);
+        if names.any(is_recording) && !by_settings && self.keys.is_of_person() {
             return Err(ModelError::Config(format!(
                 "{}: the session was begun with a model that writes a file, which a journal cannot \
                  choose",

@@ -143,6 +143,9 @@ pub struct Decision {
     /// Whether `words` is the call's result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub responds: bool,
+    /// Proves that the person approved it on this account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
 }
 
 impl Decision {
@@ -168,6 +171,7 @@ impl Decision {
             args: None,
             words: None,
             responds: false,
+            seal: None,
         }
     }
 

@@ -391,7 +391,7 @@ impl EventKind {
         match change.clone() {
             SessionChange::Todos { todos } => Some(Self::Todos { todos }),
             SessionChange::Plan { plan } => Some(Self::Plan { stage: plan }),
-            SessionChange::Mode { to } => Some(Self::Mode { to }),
+            SessionChange::Mode { to, .. } => Some(Self::Mode { to }),
             SessionChange::Agent { .. }
             | SessionChange::Ceiling(_)
             | SessionChange::Model { .. }
@@ -493,7 +493,7 @@ mod tests {
             (SessionChange::Plan { plan: Some(agreed) },
                 r#"{"type":"plan","stage":"agreed","file":"plans/PLAN.md","text":"1. a"}"#),
             (SessionChange::Plan { plan: None }, r#"{"type":"plan"}"#),
-            (SessionChange::Mode { to: PermissionMode::Explore }, r#"{"type":"mode","to":"explore"}"#),
+            (SessionChange::mode(PermissionMode::Explore), r#"{"type":"mode","to":"explore"}"#),
         ];
         for (change, json) in table {
             let told = event(&change);

@@ -36,6 +36,23 @@ impl PermissionMode {
         Self::Bypass,
     ];
 
+    /// Whether some call is allowed or asked about in this mode that `other` denies, or is allowed
+    /// here and asked about there.
+    pub fn is_wider_than(self, other: Self) -> bool {
+        self.freedom() > other.freedom()
+    }
+
+    /// Returns the place of this mode in the order of the modes by what they let calls do.
+    fn freedom(self) -> u8 {
+        match self {
+            Self::Explore => 0,
+            Self::DontAsk => 1,
+            Self::Default => 2,
+            Self::AcceptEdits => 3,
+            Self::Bypass => 4,
+        }
+    }
+
     /// Returns the name used in settings, journals and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {

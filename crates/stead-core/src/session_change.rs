@@ -30,6 +30,9 @@ pub enum SessionChange {
     Mode {
         /// The new mode.
         to: PermissionMode,
+        /// Proves that the person chose it on this account.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seal: Option<String>,
     },
     /// The ceiling of a subagent's session changes, because it was handed more work.
     Ceiling(PermissionCeiling),
@@ -48,6 +51,11 @@ pub enum SessionChange {
 }
 
 impl SessionChange {
+    /// Returns the change to a permission mode. It is sealed when it is recorded.
+    pub fn mode(to: PermissionMode) -> Self {
+        Self::Mode { to, seal: None }
+    }
+
     /// Returns whether a newer change replaces this one.
     fn same_kind(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
@@ -268,9 +276,10 @@ impl Changes {
         })
     }
 
-    pub(crate) fn mode(&self) -> Option<PermissionMode> {
+    /// Returns the mode, and its seal.
+    pub(crate) fn mode(&self) -> Option<(PermissionMode, Option<&str>)> {
         self.newest(|change| match change {
-            SessionChange::Mode { to } => Some(*to),
+            SessionChange::Mode { to, seal } => Some((*to, seal.as_deref())),
             SessionChange::Todos { .. }
             | SessionChange::Plan { .. }
             | SessionChange::Agent { .. }
@@ -376,7 +385,7 @@ mod tests {
             (vec![(5, making(), Call), (8, off(), Person)], 2, vec![], Some(PlanModeChange::Exited)),
             (vec![(5, making(), Call), (8, off(), Person)], 2, vec![making()], None),
             (vec![(5, making(), Call), (6, off(), Call)], 2, vec![], None),
-            (vec![], 4, vec![making(), SessionChange::Mode { to: PermissionMode::Explore }], begun()),
+            (vec![], 4, vec![making(), SessionChange::mode(PermissionMode::Explore)], begun()),
         ];
         for (made, newest_input, more, news) in table {
             let mut changes = Changes::default();

@@ -70,6 +70,9 @@ pub enum CallState {
         /// The versions of the files that the approval is bound to, by path.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         files: BTreeMap<String, String>,
+        /// Proves that the person approved it on this account.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seal: Option<String>,
     },
     /// A person rejected the call.
     Rejected {

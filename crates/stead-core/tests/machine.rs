@@ -118,6 +118,7 @@ impl World {
                     args: None,
                     words: None,
                     responds: false,
+                    seal: None,
                 }));
             }
             (Act::AskNext, NextAction::RunTools(open)) if open[0].state == CallState::New => {

@@ -44,7 +44,7 @@ impl SharedSession {
         host: HostId,
     ) -> Self {
         let id = address.session.clone();
-        let link = Arc::new(SessionLink::new(&**agent.place(), &address.owner, id, host));
+        let link = Arc::new(SessionLink::new(&agent, &address.owner, id, host));
         let queue = MessageQueue::new(agent.workspace().config().queue.clone());
         Self {
             feed: Feed::new(link.clone()),
@@ -64,8 +64,7 @@ impl SharedSession {
 
     /// Returns the link of the session `id` of the same owner.
     pub(crate) fn link_of(&self, id: SessionId) -> SessionLink {
-        let place = &**self.agent.place();
-        self.link.of_session(place, &self.address.owner, id)
+        self.link.of_session(&self.agent, &self.address.owner, id)
     }
 }
 

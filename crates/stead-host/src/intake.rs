@@ -5,8 +5,10 @@
 use crate::error;
 use crate::link::{LinkMessage, SessionLink};
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use stead_agent::SessionSeals;
 use stead_core::{ClientError, Command, InputId, InputStatus};
 use stead_store::{InboxError, InputOutcome, Inserted};
 
@@ -52,7 +54,7 @@ impl Intake {
             if self.taken.contains(&row.id) || self.unsettled.contains_key(&row.id) {
                 continue;
             }
-            match serde_json::from_slice::<Command>(&row.body) {
+            match read_row(&self.link.seals, &row.body) {
                 Ok(command) => {
                     self.taken.insert(row.id.clone());
                     rows.push(TakenRow {
@@ -60,8 +62,8 @@ impl Intake {
                         command,
                     });
                 }
-                Err(error) => {
-                    let reason = format!("the command cannot be read: {error}");
+                Err(reason) => {
+                    tracing::warn!(session = %self.link.session, row = %row.id, %reason, "a row of the inbox is refused");
                     self.settle(&[row.id], InputOutcome::Refused { reason })
                         .await;
                 }
@@ -118,7 +120,7 @@ pub(crate) async fn insert(
     key: Option<&str>,
 ) -> Result<(InputId, InputStatus), ClientError> {
     let body =
-        serde_json::to_vec(command).map_err(|error| ClientError::failed(error.to_string()))?;
+        write_row(&link.seals, command).map_err(|error| ClientError::failed(error.to_string()))?;
     let inserted = link.inbox.insert(key, Bytes::from(body)).await;
     let inserted = inserted.map_err(|error| error::from_inbox(&link.session, error))?;
     Ok(match inserted {
@@ -128,4 +130,31 @@ pub(crate) async fn insert(
         }
         Inserted::Existing { id, status } => (id, status),
     })
+}
+
+/// A command as it lies in an inbox.
+#[derive(Serialize, Deserialize)]
+struct Row<C> {
+    #[serde(flatten)]
+    command: C,
+    /// Proves that the person gave the command on this account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seal: Option<String>,
+}
+
+fn write_row(seals: &SessionSeals, command: &Command) -> serde_json::Result<Vec<u8>> {
+    let seal = seals.seal_of_row(&serde_json::to_string(command)?);
+    serde_json::to_vec(&Row { command, seal })
+}
+
+/// Returns the command of a row, or why it is refused. The inbox of a folder from elsewhere may hold
+/// commands and answers that this person never gave.
+fn read_row(seals: &SessionSeals, body: &[u8]) -> Result<Command, String> {
+    let unreadable = |error: serde_json::Error| format!("the command cannot be read: {error}");
+    let Row { command, seal } = serde_json::from_slice::<Row<Command>>(body).map_err(unreadable)?;
+    let text = serde_json::to_string(&command).map_err(unreadable)?;
+    match seals.row_counts(&text, seal.as_deref()) {
+        true => Ok(command),
+        false => Err("the command was not given on this account; give it again".to_owned()),
+    }
 }

@@ -6,8 +6,8 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use stead_agent::{Agent, SessionSeals};
 use stead_core::{Event, EventId, Owner, SessionId};
-use stead_place::Place;
 use stead_store::{Bus, BusMessage, BusSubscription, SessionInbox, Sessions, StoreError, Topic};
 
 /// The inbox, the bus and the journals of one session.
@@ -15,6 +15,8 @@ use stead_store::{Bus, BusMessage, BusSubscription, SessionInbox, Sessions, Stor
 pub(crate) struct SessionLink {
     pub(crate) session: SessionId,
     pub(crate) inbox: SessionInbox,
+    /// Proves which rows of the inbox are of this person.
+    pub(crate) seals: SessionSeals,
     pub(crate) journals: Arc<dyn Sessions>,
     bus: Arc<dyn Bus>,
     topic: Topic,
@@ -62,9 +64,11 @@ pub(crate) enum Received {
 }
 
 impl SessionLink {
-    pub(crate) fn new(place: &dyn Place, owner: &Owner, session: SessionId, host: HostId) -> Self {
+    pub(crate) fn new(agent: &Agent, owner: &Owner, session: SessionId, host: HostId) -> Self {
+        let place = agent.place();
         let state = place.state(owner);
         Self {
+            seals: agent.seals(owner, &session),
             inbox: place.inbox(owner, &session),
             journals: place.sessions(owner),
             bus: state.store.bus(),
@@ -75,8 +79,8 @@ impl SessionLink {
     }
 
     /// Returns the link of another session of the same owner.
-    pub(crate) fn of_session(&self, place: &dyn Place, owner: &Owner, session: SessionId) -> Self {
-        Self::new(place, owner, session, self.host)
+    pub(crate) fn of_session(&self, agent: &Agent, owner: &Owner, session: SessionId) -> Self {
+        Self::new(agent, owner, session, self.host)
     }
 
     /// Tells other hosts.

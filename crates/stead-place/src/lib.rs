@@ -36,6 +36,7 @@ mod open;
 mod owner_cache;
 mod place;
 mod settings;
+mod state_links;
 mod store;
 mod store_url;
 mod template;

@@ -3,6 +3,7 @@
 //! Effects: the clock, randomness, the environment, the local disk (writes), the network.
 
 use crate::earlier_state::adopt_earlier_state;
+use crate::state_links::refuse_links_out;
 use crate::store_url::{StorePathBase, connect_store};
 use crate::template::hide_paths;
 use crate::{
@@ -105,6 +106,7 @@ pub async fn open_place(
 ) -> Result<Arc<dyn Place>, PlaceError> {
     let place: Arc<dyn Place> = match settings.filesystem.mode {
         FilesystemMode::Local => {
+            refuse_links_out(settings)?;
             let disk = Arc::new(OsDisk);
             let notices = adopt_earlier_state(settings, disk.clone())?;
             let place = LocalPlace::open(settings, disk, redactor.clone())?.with_notices(notices);

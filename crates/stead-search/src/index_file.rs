@@ -7,6 +7,7 @@ use crate::schema::{APPLICATION_ID, FORMAT_VERSION, TABLES};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions, Row, SqlitePool};
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -42,6 +43,7 @@ pub(crate) async fn open(path: &Path) -> Result<IndexConnections, sqlx::Error> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(sqlx::Error::Io)?;
     }
+    check_files(path)?;
     // SQLite does not wait for another process that is creating the same file; it fails.
     let _held = lock_for_replacement(path).await?;
     match connect(path).await {
@@ -56,6 +58,7 @@ pub(crate) async fn open(path: &Path) -> Result<IndexConnections, sqlx::Error> {
 /// Replaces the file at `path` by an empty index. Of several processes that find the same damage,
 /// one does.
 pub(crate) async fn replace(path: &Path) -> Result<IndexConnections, sqlx::Error> {
+    check_files(path)?;
     let _held = lock_for_replacement(path).await?;
     if let Ok(Some(connections)) = connect(path).await
         && is_healthy(&connections).await
@@ -69,11 +72,31 @@ pub(crate) async fn replace(path: &Path) -> Result<IndexConnections, sqlx::Error
 async fn lock_for_replacement(path: &Path) -> Result<File, sqlx::Error> {
     let lock = sibling_path(path, "-lock");
     tokio::task::spawn_blocking(move || {
-        File::create(lock).and_then(|file| file.lock().map(|()| file))
+        // A pipe in its place must not be waited for, nor a link be followed.
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
+        let mut options = File::options();
+        options.write(true).create(true).truncate(false);
+        options.custom_flags(flags.bits().cast_signed());
+        let file = options.open(&lock)?;
+        file.lock().map(|()| file)
     })
     .await
     .map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))?
     .map_err(sqlx::Error::Io)
+}
+
+/// Refuses an index of which a file is a pipe or a link: those of a folder from elsewhere could stop
+/// the program, or have it write somewhere else.
+fn check_files(path: &Path) -> Result<(), sqlx::Error> {
+    for suffix in ["", "-wal", "-shm", "-lock"] {
+        let file = sibling_path(path, suffix);
+        let is_other = std::fs::symlink_metadata(&file).is_ok_and(|found| !found.is_file());
+        if is_other {
+            let text = format!("{} is not a regular file; remove it", file.display());
+            return Err(sqlx::Error::Io(std::io::Error::other(text)));
+        }
+    }
+    Ok(())
 }
 
 async fn recreate(path: &Path) -> Result<IndexConnections, sqlx::Error> {

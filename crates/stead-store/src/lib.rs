@@ -49,6 +49,7 @@ mod local;
 mod memory_store;
 #[cfg(feature = "redis")]
 mod redis;
+mod regular_file;
 mod sessions;
 mod sql;
 mod undo_log;

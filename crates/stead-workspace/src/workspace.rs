@@ -125,7 +125,12 @@ fn refuse_keys_of_hooks(definition: &mut Definition, keys: &KeyPolicy) {
 /// Returns the rules that keep an agent from changing the scripts and prompts of its hooks.
 fn hook_file_rules(hooks: &[HookSpec]) -> Vec<CheckedRule> {
     let files = hooks.iter().flat_map(|hook| &hook.files);
-    let paths: Vec<String> = files.map(|path| glob_escape(path.as_str())).collect();
+    // Of a folder whose files a hook runs by a pattern, everything in it.
+    let paths = files.flat_map(|path| {
+        let path = glob_escape(path.as_str());
+        [format!("{path}/**"), path]
+    });
+    let paths: Vec<String> = paths.collect();
     let rule = Rule {
         operations: vec![AccessKind::Write],
         paths,

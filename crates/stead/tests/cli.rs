@@ -18,6 +18,8 @@ mod folder_trust;
 mod foreign_promises;
 #[path = "cli/hostile_folders.rs"]
 mod hostile_folders;
+#[path = "cli/hostile_sessions.rs"]
+mod hostile_sessions;
 #[path = "cli/layouts.rs"]
 mod layouts;
 #[path = "cli/list.rs"]

@@ -19,6 +19,8 @@ pub(crate) struct ApprovalSubject {
     pub(crate) hash: String,
     /// The versions of the files that the call touches, or that decide what it runs.
     pub(crate) files: BTreeMap<String, String>,
+    /// Whether the tool of the call may be run again, whatever a journal says.
+    repeatable: bool,
 }
 
 impl ApprovalSubject {
@@ -27,7 +29,9 @@ impl ApprovalSubject {
     /// before this one.
     pub(crate) fn is_approved(&self, state: &CallState, own: &FileVersions) -> bool {
         match state {
-            CallState::Approved { args_hash, files } => {
+            CallState::Approved {
+                args_hash, files, ..
+            } => {
                 *args_hash == self.hash
                     && files.iter().all(|(path, asked)| {
                         let now = self.files.get(path);
@@ -36,7 +40,7 @@ impl ApprovalSubject {
                     })
             }
             // It was admitted before, and is continued.
-            CallState::Begun { repeatable } => *repeatable,
+            CallState::Begun { repeatable } => *repeatable && self.repeatable,
             CallState::New
             | CallState::Asked { .. }
             | CallState::Rejected { .. }
@@ -69,6 +73,7 @@ impl CallGate<'_> {
         ApprovalSubject {
             hash,
             files: versions(view.files, &paths).await,
+            repeatable: prepared.spec().risk.repeatable,
         }
     }
 

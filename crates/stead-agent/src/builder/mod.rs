@@ -10,6 +10,7 @@ pub use error::BuildError;
 pub(crate) use models::side_model;
 pub use models::{DEFAULT_MODEL_VARIABLE, DEFAULT_MODELS, choose_model, resolve_model_files};
 
+use crate::approvals::PersonKey;
 use crate::session_models::SharedVariables;
 use crate::workspace_agents::SubagentDelegate;
 use crate::{Agent, AgentParts, Clock, GrantKeys, HookRuntime, Hooks, ModelConnector};
@@ -259,8 +260,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets where the key is kept with which grants are sealed. Those that were not
-    /// sealed with it, such as those that came with the folder, do not count. Without it, all count.
+    /// Sets where the key is kept with which is sealed what a person allows: grants, answers to
+    /// questions, the permission modes of sessions, and commands in inboxes. What was not sealed with
+    /// it, such as what came with the folder, does not count. Without it, all counts.
     pub fn grant_keys(mut self, keys: Arc<dyn GrantKeys>) -> Self {
         self.grant_keys = Some(keys);
         self
@@ -334,6 +336,10 @@ impl AgentBuilder {
         let hooks = Arc::new(Hooks::new(workspace.definition.hooks.clone()));
         let parts = AgentParts {
             workspace,
+            person_key: self
+                .grant_keys
+                .clone()
+                .map(|keys| Arc::new(PersonKey::new(keys))),
             grant_keys: self.grant_keys,
             model: main,
             memory_model: memory,

@@ -7,6 +7,7 @@ use super::conversation::Conversation;
 use super::journal::RunJournal;
 use super::{RunOptions, TurnSetup};
 use crate::answer_schema_problem;
+use crate::approvals::CallName;
 use crate::hooks::{Submission, submit};
 use crate::session::RunFiles;
 use crate::session::{IfMissing, SessionWriter, with_reminders};
@@ -194,6 +195,9 @@ pub(super) async fn open<'a>(
     if let Some(torn) = torn {
         journal.warn(torn);
     }
+    for text in unsealed_warnings(journal.session()) {
+        journal.warn(text);
+    }
     Ok(OpenedRun {
         journal,
         conversation,
@@ -205,6 +209,37 @@ pub(super) async fn open<'a>(
 
 /// Adds to the entry of an input who gave it, the rows of the inbox that it is made of, and the schema
 /// of its answer.
+/// Returns what the journal of a session allows and the person did not.
+fn unsealed_warnings(session: &Session) -> Vec<String> {
+    let mode = session.unsealed_mode().map(|mode| {
+        format!(
+            "the permission mode {mode} of this session was not chosen on this account: it runs in \
+             {}; --mode {mode} chooses it",
+            session.permission_mode()
+        )
+    });
+    let run = session.state().run.as_ref();
+    let foreign = run.into_iter().flat_map(|run| {
+        let calls = run.pending.all().into_iter();
+        calls.filter(|pending| {
+            let name = CallName {
+                run: run.id.as_str(),
+                id: &pending.call.id,
+                tool: &pending.call.name,
+            };
+            !session.seals().approval_counts(name, &pending.state)
+        })
+    });
+    let asked_again = foreign.map(|pending| {
+        format!(
+            "the approval of {} in this session was not given on this account: it is asked again",
+            pending.call.id
+        )
+    });
+    mode.into_iter().chain(asked_again).collect()
+}
+
+/// Adds to the entry of an input who gave it, and the rows of the inbox that it is made of.
 fn name_sender(entries: &mut [Entry], options: &mut RunOptions) {
     for entry in entries {
         if let Entry::User(input) = entry {

@@ -27,7 +27,7 @@ use crate::model_facts::{ASK_ENDPOINT_ABOVE_TOKENS, UNKNOWN_WINDOW_TOKENS};
 use crate::run::{self, RunTrigger};
 use crate::session_models::ModelChoice;
 use crate::taint::TaintedFiles;
-use crate::{Agent, AgentError, RunOptions, RunReport, Subagents};
+use crate::{Agent, AgentError, RunOptions, RunReport, SessionSeals, Subagents};
 use acting_agent::ActingAgent;
 use fold::SessionFold;
 use std::sync::Arc;
@@ -61,6 +61,8 @@ pub struct Session {
     start_announced: bool,
     /// Makes the files of running tools read-only in plan mode.
     freeze: Freeze,
+    /// Proves what the person decided in this session.
+    seals: SessionSeals,
 }
 
 impl Session {
@@ -83,6 +85,7 @@ impl Session {
     fn with_agents(agents: ActingAgent, owner: Owner, id: SessionId) -> Self {
         let journals = agents.acting().parts.place.sessions(&owner);
         let subagents = Subagents::new(agents.workspace().clone(), owner.clone(), id.clone());
+        let seals = agents.workspace().seals(&owner, &id);
         Self {
             agents,
             owner,
@@ -95,6 +98,7 @@ impl Session {
             spawned: None,
             start_announced: false,
             freeze: Freeze::default(),
+            seals,
         }
     }
 
@@ -139,6 +143,11 @@ impl Session {
     /// The owner of the session.
     pub(crate) fn owner(&self) -> &Owner {
         &self.owner
+    }
+
+    /// What proves the decisions of the person in this session.
+    pub(crate) fn seals(&self) -> &SessionSeals {
+        &self.seals
     }
 
     /// The store of the owner's journals.

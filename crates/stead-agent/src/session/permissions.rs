@@ -13,14 +13,25 @@ use stead_vfs::VPath;
 
 impl Session {
     /// The permission mode. In a folder that is not trusted, it is `explore` whatever the session
-    /// says.
+    /// says. A mode wider than the agent's own counts only if this person chose it.
     pub fn permission_mode(&self) -> PermissionMode {
         if self.agent().workspace().trust.is_restricted() {
             return PermissionMode::Explore;
         }
-        self.state()
-            .mode
-            .unwrap_or(self.agent().workspace().config().permission_mode)
+        let own = self.agent().workspace().config().permission_mode;
+        match self.unsealed_mode() {
+            Some(_) => own,
+            None => self.state().mode.unwrap_or(own),
+        }
+    }
+
+    /// The permission mode that the journal names, if it is wider than the agent's own and this
+    /// person did not choose it.
+    pub(crate) fn unsealed_mode(&self) -> Option<PermissionMode> {
+        let own = self.agent().workspace().config().permission_mode;
+        let seal = self.state().mode_seal.as_deref();
+        let mode = self.state().mode.filter(|mode| mode.is_wider_than(own))?;
+        (!self.seals().mode_counts(mode, seal)).then_some(mode)
     }
 
     /// The restrictions of the session: those it inherits, and what it has taken in.

@@ -7,7 +7,8 @@ use super::{IfMissing, Session, SessionWriter};
 use crate::offload::copy_entries;
 use crate::{AgentError, UndoPlan};
 use stead_core::{
-    Entry, Fork, NewSession, Pin, Pinned, Rewind, RunId, RunOutcome, SessionId, TurnMessage,
+    Entry, Fork, NewSession, Pin, Pinned, Rewind, RunId, RunOutcome, SessionChange, SessionId,
+    SetEntry, TurnMessage,
 };
 use stead_store::LockWait;
 
@@ -82,12 +83,32 @@ impl Session {
             .collect();
         let entries = copy_entries(self, &fork, entries).await?;
         let mut writer = SessionWriter::of_opened(&mut fork, opened);
-        let mut copied = writer.record(entries).await.map(drop);
+        let mut copied = writer.record_copies(entries).await;
         if copied.is_ok() {
             copied = close_open_run(&mut writer, "forked while this run was open").await;
         }
+        if copied.is_ok() {
+            copied = self.seal_mode_of(&mut writer).await;
+        }
         writer.close().await;
         copied.map(|()| fork)
+    }
+
+    /// Seals the permission mode of a fork anew if the person chose it in this session: a seal
+    /// counts in one session.
+    async fn seal_mode_of(&self, fork: &mut SessionWriter<'_>) -> Result<(), AgentError> {
+        let state = fork.state();
+        let Some(mode) = state.mode else {
+            return Ok(());
+        };
+        if !self.seals().mode_counts(mode, state.mode_seal.as_deref()) {
+            return Ok(());
+        }
+        let set = SetEntry {
+            change: SessionChange::mode(mode),
+            by: "fork".to_owned(),
+        };
+        fork.record_settings(vec![set]).await.map(drop)
     }
 
     /// Takes back what a run of this session did to files.

@@ -91,7 +91,7 @@ pub(super) fn effective_changes(session: &Session, settings: Vec<SetEntry>) -> V
     let state = session.state();
     let draft = |plan: Option<&PlanStage>| plan.and_then(PlanStage::draft_file).map(str::to_owned);
     let is_new = |setting: &SetEntry| match &setting.change {
-        SessionChange::Mode { to } => *to != session.permission_mode(),
+        SessionChange::Mode { to, .. } => *to != session.permission_mode(),
         SessionChange::Plan { plan } => draft(plan.as_ref()) != draft(state.plan.as_ref()),
         SessionChange::Todos { todos } => *todos != state.todos,
         SessionChange::Agent { to } => *to != session.agents.name_or_default(state),

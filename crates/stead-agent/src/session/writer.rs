@@ -141,7 +141,10 @@ impl<'a> SessionWriter<'a> {
         &mut self,
         entries: Vec<Entry>,
     ) -> Result<Vec<JournalLine>, AgentError> {
-        let lines = self.writer.append(entries).await?;
+        let state = self.session.fold.state();
+        let seals = self.session.seals();
+        let sealed = entries.into_iter().map(|entry| seals.sealed(entry, state));
+        let lines = self.writer.append(sealed.collect()).await?;
         let change = self.session.fold.apply(&lines)?;
         self.session.fold.set_position(self.writer.position());
         // The permissions of a subagent also change with those of its parent.
@@ -153,6 +156,16 @@ impl<'a> SessionWriter<'a> {
             listener(self.epoch, &lines);
         }
         Ok(lines)
+    }
+
+    /// Records the entries of another session in this one, which is new. What they allow counts only
+    /// as far as they are sealed already.
+    pub(super) async fn record_copies(&mut self, entries: Vec<Entry>) -> Result<(), AgentError> {
+        let lines = self.writer.append(entries).await?;
+        self.session.fold.apply(&lines)?;
+        self.session.fold.set_position(self.writer.position());
+        self.session.update_freeze();
+        Ok(())
     }
 
     /// Records those settings that change anything.

@@ -50,7 +50,9 @@ impl DelegationBounds {
     pub(crate) fn with_settings(mut self, set: &[SetEntry]) -> Self {
         for SetEntry { change, .. } in set {
             match change {
-                SessionChange::Mode { to } => self.ceiling.modes.splice(0..1, [*to]).for_each(drop),
+                SessionChange::Mode { to, .. } => {
+                    self.ceiling.modes.splice(0..1, [*to]).for_each(drop)
+                }
                 SessionChange::Plan {
                     plan: Some(PlanStage::Making { file }),
                 } => self.ceiling.planning = Some(file.clone()),

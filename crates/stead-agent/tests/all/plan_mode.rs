@@ -161,9 +161,7 @@ fn every_tool_that_can_change_anything_is_refused_and_a_mixed_batch_runs_its_rea
         );
         // Whatever else would let them run.
         let options = RunOptions {
-            settings: set(SessionChange::Mode {
-                to: PermissionMode::Bypass,
-            }),
+            settings: set(SessionChange::mode(PermissionMode::Bypass)),
             ..approving()
         };
         let report = agent

@@ -156,7 +156,7 @@ fn changes_are_told_to_listeners_after_what_made_them_and_a_mode_is_on_record_on
         let mut chat = agent.session(session("s"));
         let mode = |to| {
             vec![SetEntry {
-                change: SessionChange::Mode { to },
+                change: SessionChange::mode(to),
                 by: "ann".to_owned(),
             }]
         };
@@ -229,7 +229,7 @@ fn changes_are_told_to_listeners_after_what_made_them_and_a_mode_is_on_record_on
                 _ => None,
             })
             .collect();
-        let mode = |to| SessionChange::Mode { to };
+        let mode = |to| SessionChange::mode(to);
         assert_eq!(
             set,
             [

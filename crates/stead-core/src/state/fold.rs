@@ -202,6 +202,7 @@ impl SessionState {
             DecisionKind::Approve => CallState::Approved {
                 args_hash: decision.args_hash.clone(),
                 files: terms.files.clone(),
+                seal: decision.seal.clone(),
             },
             DecisionKind::Edit => {
                 let args = decision.args.clone().unwrap_or_default();
@@ -213,6 +214,7 @@ impl SessionState {
                 CallState::Approved {
                     args_hash,
                     files: BTreeMap::new(),
+                    seal: decision.seal.clone(),
                 }
             }
             DecisionKind::Reject => CallState::Rejected {
@@ -318,7 +320,9 @@ impl SessionState {
         self.todos = self.changes.todos().to_vec();
         self.plan = self.changes.plan().cloned();
         self.acting = self.changes.agent().map(str::to_owned);
-        self.mode = self.changes.mode();
+        let mode = self.changes.mode();
+        self.mode = mode.map(|(mode, _)| mode);
+        self.mode_seal = mode.and_then(|(_, seal)| seal.map(str::to_owned));
     }
 
     /// Applies a hook run. A hook changes only the arguments of a call that has not started.

@@ -151,6 +151,9 @@ pub struct SessionState {
     /// The permission mode, if it was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<PermissionMode>,
+    /// Proves that the person chose the permission mode on this account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_seal: Option<String>,
     /// The todos.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub todos: Vec<Todo>,

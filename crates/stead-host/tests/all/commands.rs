@@ -3,15 +3,17 @@
 
 use crate::support::*;
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
-use stead_agent::Agent;
+use stead_agent::{Agent, GrantKey, GrantKeys};
 use stead_core::{
     AnswerCommand, ApprovalAnswer, ApprovalReply, Client, ClientError, Command, Cursor, Entry,
-    EventKind, InputCommand, InputStatus, PermissionMode, Presence, QueueMode, RunId,
+    EventKind, InputCommand, InputStatus, PermissionMode, Presence, QueueMode, Receipt, RunId,
     SessionAddress, SessionChange, SessionEvent, SessionEventBody, SessionId, Subscription,
 };
 use stead_host::{Host, SessionOptions};
 use stead_model::ModelSettings;
+use stead_store::Inserted;
 use stead_testkit::{FakeModel, RecordedRequest, latch, reply};
 
 const COLLECT: &str = "queue: {mode: collect, debounce_ms: 10}\n";
@@ -52,6 +54,81 @@ fn a_command_is_acknowledged_with_its_entry_and_followed_to_the_end() {
             }
         }
     });
+}
+
+/// The key of a person.
+#[derive(Debug)]
+struct Keys([u8; 32]);
+
+impl GrantKeys for Keys {
+    fn key(&self) -> Result<Option<GrantKey>, String> {
+        self.key_or_new().map(Some)
+    }
+
+    fn key_or_new(&self) -> Result<GrantKey, String> {
+        Ok(GrantKey::new(self.0))
+    }
+}
+
+#[test]
+fn a_command_in_an_inbox_counts_only_from_the_person_who_gave_it() {
+    let server = FakeModel::start_with(|_: &RecordedRequest| reply().text("ok"));
+    // The key of who gave the command, that of who opens the session, and whether it is run.
+    let rows = [
+        (None, None, true),
+        (None, Some(1), false),
+        (Some(1), Some(1), true),
+        (Some(1), Some(2), false),
+    ];
+    for (given, opened, runs) in rows {
+        block_on(async {
+            let dir = tempfile::tempdir().unwrap();
+            std::fs::write(dir.path().join("agent.yaml"), "").unwrap();
+            let of_person = async |key: Option<u8>| {
+                let builder = Agent::builder().workspace(dir.path());
+                let builder = builder.model_settings(ModelSettings {
+                    name: "openai:x".into(),
+                    base_url: Some(server.openai_url()),
+                    ..ModelSettings::default()
+                });
+                match key {
+                    Some(key) => builder.grant_keys(Arc::new(Keys([key; 32]))).build().await,
+                    None => builder.build().await,
+                }
+                .unwrap()
+            };
+            // A row as another process of whoever gives the command leaves it.
+            let id = SessionId::new("s").unwrap();
+            let giver = of_person(given).await;
+            let mut row = serde_json::to_value(input("hi")).unwrap();
+            let seals = giver.seals(giver.owner(), &id);
+            let text = serde_json::to_string(&input("hi")).unwrap();
+            row["seal"] = json!(seals.seal_of_row(&text));
+            let inbox = giver.place().inbox(giver.owner(), &id);
+            let inserted = inbox.insert(None, row.to_string().into()).await.unwrap();
+            let Inserted::New(input) = inserted else {
+                panic!("{inserted:?}");
+            };
+            let host = Host::new();
+            host.add_agent("main", of_person(opened).await);
+            let address = host.address("main", id).await.unwrap();
+            let session = host
+                .open(&address, SessionOptions::default())
+                .await
+                .unwrap();
+            let receipt = Receipt::waiting(input);
+            let mut status = None;
+            for _ in 0..200 {
+                status = session.status(&receipt).await.unwrap();
+                if status != Some(InputStatus::Waiting) {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            let is_recorded = matches!(status, Some(InputStatus::Recorded { .. }));
+            assert_eq!(is_recorded, runs, "{given:?} {opened:?}: {status:?}");
+        });
+    }
 }
 
 #[test]
@@ -403,9 +480,7 @@ fn a_subscriber_who_reads_late_gets_the_live_events_in_between() {
             .await
             .unwrap();
         let set = Command::Set {
-            changes: vec![SessionChange::Mode {
-                to: PermissionMode::Explore,
-            }],
+            changes: vec![SessionChange::mode(PermissionMode::Explore)],
             by: "ann".into(),
         };
         host.send(&address, set, None).await.unwrap();

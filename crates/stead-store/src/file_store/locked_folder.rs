@@ -3,8 +3,9 @@
 //!
 //! Effects: the clock, randomness, the local disk (writes).
 
+use crate::regular_file::{MAX_STATE_FILE_BYTES, open_regular, read_regular};
 use crate::{Disk, DocVersion, StoreError, open_dir};
-use rustix::fs::{AtFlags, FlockOperation, RenameFlags};
+use rustix::fs::{AtFlags, FlockOperation, OFlags, RenameFlags};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -281,7 +282,8 @@ impl LockedFolder {
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.file(part, name);
         let mut start = Vec::new();
-        let read = File::open(&path).and_then(|file| file.take(most).read_to_end(&mut start));
+        let read = open_regular(&path, OFlags::RDONLY)
+            .and_then(|file| file.take(most).read_to_end(&mut start));
         none_if_missing(read, &path).map(|found| found.map(|_| start))
     }
 
@@ -361,7 +363,7 @@ fn make_durable_dir(disk: &dyn Disk, path: &Path) -> io::Result<()> {
 }
 
 fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
-    none_if_missing(std::fs::read(path), path)
+    none_if_missing(read_regular(path, MAX_STATE_FILE_BYTES), path)
 }
 
 fn none_if_missing<T>(outcome: io::Result<T>, path: &Path) -> Result<Option<T>, StoreError> {

@@ -12,7 +12,7 @@ use super::dirs::{make_durable_dir, modified_ms};
 use super::group_sync::GroupSync;
 use super::index::SessionIndex;
 use super::journal::{FileWriter, PendingDirSync, check_lines};
-use super::journal_file::{check_session_id, ends_at, fold, open_journal, read_file, read_whole};
+use super::journal_file::{check_session_id, ends_at, fold, read_file, read_whole};
 use super::journal_range::{read_end, read_range};
 use super::listing::list_page;
 use super::lock::Lock;
@@ -21,6 +21,7 @@ use super::pending_index::{IndexWrite, PendingIndexWrites};
 use super::read_positions::ReadPositions;
 use super::snapshot::write_snapshot;
 use super::{JournalEnd, PageRequest, SessionPage, journal_name};
+use crate::regular_file::open_regular;
 use crate::{
     Disk, ImportOutcome, JournalWriter, LockWait, OpenedSession, Position, SessionSummary,
     Sessions, StoreError,
@@ -89,7 +90,7 @@ impl FileSessions {
     async fn lock(&self, id: &SessionId, wait: LockWait) -> Result<(Arc<File>, Lock), StoreError> {
         let path = self.path(id);
         loop {
-            let file = match open_journal(&path, OFlags::RDWR | OFlags::APPEND) {
+            let file = match open_regular(&path, OFlags::RDWR | OFlags::APPEND) {
                 Ok(file) => Arc::new(file),
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
                     return Err(StoreError::NotFound(id.clone()));
@@ -107,7 +108,7 @@ impl FileSessions {
     /// Opens a journal for reading. Returns `None` if there is none.
     fn open_existing(&self, id: &SessionId) -> Result<Option<File>, StoreError> {
         let path = self.path(id);
-        match open_journal(&path, OFlags::RDONLY) {
+        match open_regular(&path, OFlags::RDONLY) {
             Ok(file) => Ok(Some(file)),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(cause) => Err(StoreError::io(path, cause)),
@@ -201,7 +202,7 @@ impl FileSessions {
                 self.disk
                     .replace(dir.as_fd(), name, &text, 0o600)
                     .map_err(failed)?;
-                let file = open_journal(&path, OFlags::RDONLY).map_err(failed)?;
+                let file = open_regular(&path, OFlags::RDONLY).map_err(failed)?;
                 self.disk
                     .sync(&file)
                     .and_then(|()| self.disk.sync(&dir))

@@ -5,8 +5,9 @@
 //!
 //! Effects: the clock, the local disk (writes).
 
+use crate::regular_file::{MAX_STATE_FILE_BYTES, open_regular, read_regular};
 use crate::{Disk, Position, SessionSummary, StoreError};
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::File;
@@ -51,7 +52,7 @@ impl SessionIndex {
     /// Reads the index. An absent, broken or older file gives an empty index, because it can be
     /// rebuilt.
     pub(crate) fn load(dir: &Path) -> Self {
-        let text = std::fs::read(dir.join(INDEX_FILE)).unwrap_or_default();
+        let text = read_regular(&dir.join(INDEX_FILE), MAX_STATE_FILE_BYTES).unwrap_or_default();
         match parse_header(&text) {
             Some(_) => Self { text },
             None => Self::default(),
@@ -164,9 +165,8 @@ fn replace(dir: &File, disk: &dyn Disk, lines: &[u8]) -> io::Result<()> {
 
 /// Opens the file for appending, if it is an index of this version.
 fn open(path: &Path) -> Option<(File, IndexHeader)> {
-    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let opened = rustix::fs::open(path.join(INDEX_FILE), flags, Mode::empty());
-    let file = File::from(opened.ok()?);
+    let flags = OFlags::RDWR | OFlags::APPEND;
+    let file = open_regular(&path.join(INDEX_FILE), flags).ok()?;
     let mut start = [0; MAX_HEADER_BYTES];
     let read = file.read_at(&mut start, 0).ok()?;
     let header = parse_header(start.get(..read)?)?;

@@ -3,8 +3,9 @@
 //! Effects: the local disk (reads).
 
 use super::long_journal::read_lines;
+use crate::regular_file::open_regular;
 use crate::{Position, StoreError, TornTail};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -60,17 +61,6 @@ pub(super) fn check_session_id(
     }
 }
 
-/// Opens a journal, which must be a regular file, without blocking or following links.
-pub(super) fn open_journal(path: &Path, flags: OFlags) -> io::Result<File> {
-    let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(io::Error::other("this is not a regular file"))
-    }
-}
-
 /// Reads a journal from its open file.
 pub(super) fn read_whole(mut file: &File) -> io::Result<Vec<u8>> {
     let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
@@ -82,6 +72,6 @@ pub(super) fn read_whole(mut file: &File) -> io::Result<Vec<u8>> {
 
 /// Reads the journal at `path`.
 pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, StoreError> {
-    let read = open_journal(path, OFlags::RDONLY).and_then(|file| read_whole(&file));
+    let read = open_regular(path, OFlags::RDONLY).and_then(|file| read_whole(&file));
     read.map_err(|cause| StoreError::io(path, cause))
 }

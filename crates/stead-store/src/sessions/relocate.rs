@@ -7,7 +7,7 @@
 
 use super::JOURNAL_SUFFIX;
 use super::dirs::{make_durable_dir, modified_ms};
-use super::journal_file::open_journal;
+use crate::regular_file::open_regular;
 use crate::{Disk, StoreError, open_dir};
 use rustix::fs::{AtFlags, FlockOperation, OFlags, RenameFlags};
 use std::fs::File;
@@ -120,7 +120,7 @@ fn journals_in(agent: &Path) -> Vec<PathBuf> {
 /// Whether a file begins as the journal of a session does.
 fn is_journal(path: &Path) -> bool {
     let first_line = || -> io::Result<String> {
-        let file = open_journal(path, OFlags::RDONLY)?;
+        let file = open_regular(path, OFlags::RDONLY)?;
         let mut line = String::new();
         BufReader::new(file.take(MAX_HEADER_BYTES)).read_line(&mut line)?;
         Ok(line)
@@ -138,7 +138,7 @@ fn lock_all(agent: &Path, journals: &[PathBuf]) -> Result<Option<Vec<File>>, Sto
     for path in journals {
         let mut pauses = 0;
         loop {
-            let file = match open_journal(path, OFlags::RDONLY) {
+            let file = match open_regular(path, OFlags::RDONLY) {
                 Ok(file) => file,
                 Err(_) if !agent.exists() => return Ok(None),
                 Err(cause) => return Err(StoreError::io(path, cause)),

@@ -8,11 +8,12 @@
 //! Effects: the local disk (writes).
 
 use super::{LoggedRun, PreImage, RunKey, UndoLog};
+use crate::regular_file::{MAX_STATE_FILE_BYTES, open_regular, read_regular};
 use crate::sessions::{make_dirs, modified_ms};
 use crate::{Disk, StoreError, open_dir};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, OFlags};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -155,7 +156,7 @@ impl UndoLog for FileUndoLog {
     fn records<'a>(&'a self, run: &'a RunKey) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
         Box::pin(async move {
             let path = self.log_path(run);
-            let text = match std::fs::read(&path) {
+            let text = match read_regular(&path, MAX_STATE_FILE_BYTES) {
                 Ok(text) => text,
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
                 Err(cause) => return Err(StoreError::io(path, cause)),
@@ -177,7 +178,7 @@ impl UndoLog for FileUndoLog {
     fn image<'a>(&'a self, hash: &'a str) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {
         Box::pin(async move {
             let path = self.images.join(hash);
-            match std::fs::read(&path) {
+            match read_regular(&path, u64::MAX) {
                 Ok(content) => Ok(Some(content.into())),
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
                 Err(cause) => Err(StoreError::io(path, cause)),
@@ -225,8 +226,7 @@ fn torn_tail_offset(file: &File) -> io::Result<Option<u64>> {
 }
 
 fn open_append(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
+    open_regular(path, OFlags::RDWR | OFlags::APPEND)
 }
 
 /// Returns the regular files of a directory, or none if it does not exist.

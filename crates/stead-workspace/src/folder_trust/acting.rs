@@ -2,7 +2,7 @@
 //!
 //! Effects: none.
 
-use super::{named_in_line, named_in_words};
+use super::{named_in_line, named_in_words, names_of_hook};
 use crate::{Definition, Handler, HookSpec, Program, ToolsConfig};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -266,6 +266,20 @@ fn hook_part(hook: &HookSpec) -> ActingPart {
         }
         Handler::Prompt { .. } => "asks a model".to_owned(),
         Handler::Agent { agent, .. } => format!("runs the agent {agent}"),
+    };
+    let action = match &hook.handler {
+        Handler::Command { program, env, .. } => {
+            let unknown = names_of_hook(program, env).unknown;
+            let unknown: Vec<String> = unknown.into_iter().collect();
+            match unknown.is_empty() {
+                true => action,
+                false => format!(
+                    "{action} (which files {} means is not known, so a change of them does not ask again)",
+                    unknown.join(" ")
+                ),
+            }
+        }
+        Handler::Http { .. } | Handler::Prompt { .. } | Handler::Agent { .. } => action,
     };
     let events: Vec<&str> = hook.events.iter().map(|on| on.event.as_str()).collect();
     let mut part = part(

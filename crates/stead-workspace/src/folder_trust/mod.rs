@@ -11,13 +11,15 @@
 mod acting;
 mod fingerprint;
 mod named_files;
+mod named_lookup;
 mod record;
 mod restrict;
 
 pub use acting::{ActingKind, ActingPart, acting_parts};
 pub(crate) use acting::{DOTENV_KEY, part, server_parts};
 pub use fingerprint::TrustFingerprint;
-pub(crate) use named_files::{MAX_NAMED_FILES, named_in_line, named_in_words};
+pub(crate) use named_files::{CommandNames, named_in_line, named_in_words, names_of_hook};
+pub(crate) use named_lookup::{TooManyNames, named_files};
 pub use record::{PartChange, RecordedPart, TrustAnswer, TrustRecord};
 pub(crate) use restrict::{placeholder_variable, restrict};
 
@@ -25,7 +27,7 @@ use crate::Definition;
 use fingerprint::FileDigests;
 use std::fmt;
 use stead_core::Redactor;
-use stead_vfs::{FileKind, Vfs};
+use stead_vfs::{VPath, Vfs};
 
 /// The parts of a folder that act, and the fingerprint of their files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,11 +47,17 @@ impl TrustRequest {
             return None;
         }
         let redactor = Redactor::new(definition.config.secrets.iter().cloned());
+        let mut too_many = None;
         for part in &mut parts {
             part.summary = redactor.redact_owned(std::mem::take(&mut part.summary));
-            add_named_files(part, files).await;
+            if let Err(why) = add_named_files(part, files).await {
+                too_many = Some(format!("{}: {why}", part.source));
+            }
         }
-        let digests = FileDigests::read(&parts, files).await;
+        let digests = match too_many {
+            Some(why) => Err(why),
+            None => FileDigests::read(&parts, files).await,
+        };
         let recorded = parts.iter().map(|part| {
             let alone = std::slice::from_ref(part);
             let fingerprint = digests.as_ref().ok().map(|read| read.fingerprint(alone));
@@ -70,19 +78,18 @@ impl TrustRequest {
     }
 }
 
-/// Adds the files of the folder that the command of a part names. Of a link, both the link and its
-/// target.
-async fn add_named_files(part: &mut ActingPart, files: &dyn Vfs) {
-    for name in part.names.iter().take(MAX_NAMED_FILES) {
-        let Ok(path) = stead_vfs::VPath::parse(name) else {
-            continue;
-        };
-        let stat = files.stat(&path).await;
-        if stat.is_ok_and(|stat| stat.kind == FileKind::File) {
-            part.files.extend(files.resolve(&path).await);
-            part.files.insert(path);
-        }
+/// Adds the files of the folder that the command of a part names.
+async fn add_named_files(part: &mut ActingPart, files: &dyn Vfs) -> Result<(), TooManyNames> {
+    let names = CommandNames {
+        words: std::mem::take(&mut part.names),
+        ..CommandNames::default()
+    };
+    if !names.words.is_empty() {
+        let found = named_files(&names, &VPath::root(), files).await;
+        part.files.extend(found?);
     }
+    part.names = names.words;
+    Ok(())
 }
 
 /// What becomes of a folder with parts that act.

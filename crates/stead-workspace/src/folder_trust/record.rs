@@ -63,6 +63,8 @@ pub enum PartChange {
 
 /// The maximum length of a part on one line.
 const MAX_LINE_CHARS: usize = 400;
+/// How much of it is the end of the part, where a long command may do what it is for.
+const END_CHARS: usize = 120;
 
 impl RecordedPart {
     /// Returns the part on one line. Whatever the folder wrote, it cannot look like several lines.
@@ -77,17 +79,23 @@ impl RecordedPart {
             true => c.escape_default().collect::<Vec<_>>(),
             false => vec![c],
         });
-        let visible: Vec<char> = visible.collect();
-        match visible.len() > MAX_LINE_CHARS {
-            false => visible.into_iter().collect(),
-            true => {
-                let shown: String = visible[..MAX_LINE_CHARS].iter().collect();
-                format!(
-                    "{shown}… ({} more characters)",
-                    visible.len() - MAX_LINE_CHARS
-                )
+        let mut shown: Vec<char> = Vec::new();
+        for c in visible {
+            // Blanks must not push the end out of sight.
+            match (c.is_whitespace(), shown.last()) {
+                (true, Some(' ')) => {}
+                (true, _) => shown.push(' '),
+                (false, _) => shown.push(c),
             }
         }
+        let hidden = shown.len().saturating_sub(MAX_LINE_CHARS);
+        if hidden == 0 {
+            return shown.into_iter().collect();
+        }
+        let end = shown.split_off(shown.len() - END_CHARS);
+        let start: String = shown[..MAX_LINE_CHARS - END_CHARS].iter().collect();
+        let end: String = end.into_iter().collect();
+        format!("{start}… ({hidden} more characters) …{end}")
     }
 
     fn is_like(&self, other: &Self) -> bool {

@@ -272,7 +272,12 @@ async fn a_part_is_shown_on_one_line_of_bounded_length() {
         "hooks/a\\nb.yaml: new: runs `x\\n\\u{1b}[2Jtrust me`"
     );
     let long = part("y".repeat(1000)).line();
-    assert!(long.ends_with("y… (617 more characters)"), "{long}");
+    assert!(long.contains("y… (617 more characters) …y"), "{long}");
+    // The end of a command is shown, whatever stands before it.
+    for filler in [" ".repeat(500), "\u{2003}".repeat(500), "; :".repeat(300)] {
+        let hidden = part(format!("runs `true{filler}; touch P` at session_start")).line();
+        assert!(hidden.ends_with("; touch P` at session_start"), "{hidden}");
+    }
 }
 
 #[tokio::test]
@@ -323,7 +328,7 @@ async fn a_hook_is_not_given_a_providers_key_to_send() {
 
 #[tokio::test]
 async fn an_agent_cannot_change_the_scripts_of_its_hooks() {
-    let hook = "name: h\nevents: [session_start]\nhandler: {type: command, command: 'python3 tools/guard[1].py'}";
+    let hook = "name: h\nevents: [session_start]\nhandler: {type: command, command: python3, args: ['tools/guard[1].py']}";
     let files = folder(&[
         ("tools/guard[1].py", ""),
         ("tools/guard1.py", ""),
@@ -340,4 +345,86 @@ async fn an_agent_cannot_change_the_scripts_of_its_hooks() {
     };
     assert_eq!(verdict("tools/guard[1].py"), stead_core::VerdictKind::Deny);
     assert_eq!(verdict("tools/guard1.py"), stead_core::VerdictKind::Allow);
+}
+
+#[tokio::test]
+async fn a_script_is_found_however_the_command_of_a_hook_names_it() {
+    for (command, script) in [
+        ("cd tools && python3 guard.py", "tools/guard.py"),
+        ("cd a; cd b; sh x.sh", "a/b/x.sh"),
+        ("python3 tools/../tools/guard.py", "tools/guard.py"),
+        ("sh s/{a,b}.sh", "s/b.sh"),
+        ("sh s/*.sh", "s/b.sh"),
+        ("for f in s/?.sh; do sh $f; done", "s/b.sh"),
+        ("python3 $G", "tools/guard.py"),
+        ("make -C tools -f guard.py", "tools/guard.py"),
+        ("sh absent/new.sh", "absent/new.sh"),
+    ] {
+        let hook = format!(
+            "name: h\nevents: [session_start]\nhandler: {{type: command, command: '{command}', env: {{G: tools/guard.py}}}}"
+        );
+        let with = async |text: &str| {
+            let mut files = vec![
+                ("hooks/h.yaml", hook.as_str()),
+                ("s/a.sh", ""),
+                ("other/o.sh", text),
+            ];
+            if !script.starts_with("absent") || text == "changed" {
+                files.push((script, text));
+            }
+            let (workspace, shown) = open(&folder(&files).await, TrustDecision::Trusted).await;
+            (workspace, shown[0].fingerprint.clone().unwrap())
+        };
+        let (workspace, before) = with("x").await;
+        let (_, after) = with("changed").await;
+        assert_ne!(before, after, "{command}");
+        let verdict = |path: &str| {
+            let path = VPath::parse(path).unwrap();
+            let rules = &workspace.rules;
+            rules.decide(stead_core::AccessKind::Write, &path).kind
+        };
+        assert_eq!(verdict(script), stead_core::VerdictKind::Deny, "{command}");
+        let other = verdict("other/o.sh");
+        assert_eq!(other, stead_core::VerdictKind::Allow, "{command}");
+    }
+    // What appears where a pattern looks would be run, too.
+    let hook = "name: h\nevents: [session_start]\nhandler: {type: command, command: 'sh s/*.sh'}";
+    let files = folder(&[("hooks/h.yaml", hook), ("s/a.sh", "")]).await;
+    let (workspace, _) = open(&files, TrustDecision::Trusted).await;
+    let new = VPath::parse("s/new.sh").unwrap();
+    let verdict = workspace.rules.decide(stead_core::AccessKind::Write, &new);
+    assert_eq!(verdict.kind, stead_core::VerdictKind::Deny);
+}
+
+#[tokio::test]
+async fn a_command_whose_files_cannot_be_followed_is_refused_or_told() {
+    let hook = |command: &str| {
+        format!(
+            "name: h\nevents: [session_start]\nhandler: {{type: command, command: '{command}'}}"
+        )
+    };
+    let many: String = (0..1100).map(|n| format!(" w{n}")).collect();
+    let long = hook(&format!("true{many} && sh x.sh"));
+    let files = folder(&[("hooks/h.yaml", &long), ("x.sh", "")]).await;
+    let (workspace, _) = open(&files, TrustDecision::Trusted).await;
+    assert!(workspace.definition.hooks.is_empty());
+    let findings = format!("{:?}", workspace.definition.findings);
+    assert!(findings.contains("names more than"), "{findings}");
+    // Below the bound, the last word counts.
+    let many: String = (0..300).map(|n| format!(" w{n}")).collect();
+    let long = hook(&format!("true{many} && sh x.sh"));
+    let fingerprint = async |text: &str| {
+        let files = folder(&[("hooks/h.yaml", &long), ("x.sh", text)]).await;
+        let (_, shown) = open(&files, TrustDecision::Trusted).await;
+        shown[0].fingerprint.clone().unwrap()
+    };
+    assert_ne!(fingerprint("a").await, fingerprint("b").await);
+    // A variable that nobody sets is told.
+    let files = folder(&[("hooks/h.yaml", &hook("sh $X"))]).await;
+    let (_, shown) = open(&files, TrustDecision::Trusted).await;
+    let summary = &shown[0].parts[0].summary;
+    assert!(
+        summary.contains("which files $X means is not known"),
+        "{summary}"
+    );
 }

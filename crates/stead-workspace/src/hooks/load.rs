@@ -4,7 +4,7 @@
 
 use super::raw::{HandlerKind, RawHandler, RawHook};
 use super::{Handler, HookSpec, Matcher, Program};
-use crate::folder_trust::{MAX_NAMED_FILES, named_in_line, named_in_words};
+use crate::folder_trust::{CommandNames, TooManyNames, named_files, names_of_hook};
 use crate::layout::{Draft, SettingsRoot, TextOr, TextSource, list_definitions, suggestion};
 use crate::{SettingsDocument, Severity};
 use std::time::Duration;
@@ -56,7 +56,14 @@ pub(crate) async fn load_hooks(draft: &mut Draft<'_>, folder: &str, known: &Hook
             continue;
         }
         if let Some(handler) = handler.filter(|_| problems.is_empty()) {
-            let files = hook_files(draft, &raw.handler, &handler).await;
+            let files = match hook_files(draft, &raw.handler, &handler).await {
+                Ok(files) => files,
+                Err(why) => {
+                    let key = "handler.command";
+                    draft.note(document.error(key, format!("{key}: {why}")));
+                    continue;
+                }
+            };
             draft.hooks.push(HookSpec {
                 files,
                 ..hook_spec(raw, &path, handler)
@@ -85,30 +92,27 @@ fn hook_spec(raw: RawHook, path: &str, handler: Handler) -> HookSpec {
 
 /// Returns the files of the folder that decide what a hook does: those that its command names, and
 /// the file of its prompt or task. Of a link, both the link and its target.
-async fn hook_files(draft: &Draft<'_>, raw: &RawHandler, handler: &Handler) -> Vec<VPath> {
+async fn hook_files(
+    draft: &Draft<'_>,
+    raw: &RawHandler,
+    handler: &Handler,
+) -> Result<Vec<VPath>, TooManyNames> {
     let texts = [raw.prompt.as_ref(), raw.task.as_ref()];
     let texts = texts.into_iter().flatten().filter_map(|text| match text {
         TextOr::Text(_) => None,
         TextOr::Settings(source) => source.file(),
     });
-    let mut named: Vec<VPath> = texts.filter_map(|file| VPath::parse(file).ok()).collect();
-    if let Handler::Command { program, cwd, .. } = handler {
-        let words = match program {
-            Program::Shell(line) => named_in_line(line),
-            Program::Direct { program, args } => {
-                named_in_words(std::iter::once(program).chain(args).cloned().collect())
-            }
-        };
-        named.extend(words.iter().filter_map(|word| cwd.join(word).ok()));
+    let words: Vec<String> = texts.map(str::to_owned).collect();
+    let of_texts = CommandNames {
+        words,
+        ..CommandNames::default()
+    };
+    let mut files = named_files(&of_texts, &VPath::root(), draft.files()).await?;
+    if let Handler::Command { program, cwd, env } = handler {
+        let names = names_of_hook(program, env);
+        files.extend(named_files(&names, cwd, draft.files()).await?);
     }
-    let mut files = std::collections::BTreeSet::new();
-    for path in named.into_iter().take(MAX_NAMED_FILES) {
-        if draft.is_file(path.as_str()).await {
-            files.extend(draft.resolve(&path).await);
-            files.insert(path);
-        }
-    }
-    files.into_iter().collect()
+    Ok(files.into_iter().collect())
 }
 
 async fn resolve_handler(

@@ -294,9 +294,9 @@ impl<'a> Draft<'a> {
         self.cx.files.stat(&path).await.is_ok()
     }
 
-    /// Returns the path that `path` leads to when links are followed.
-    pub(crate) async fn resolve(&self, path: &VPath) -> Option<VPath> {
-        self.cx.files.resolve(path).await.ok()
+    /// The files of the folder.
+    pub(crate) fn files(&self) -> &dyn Vfs {
+        &**self.cx.files
     }
 
     /// Whether there is a regular file at `path`.

@@ -324,7 +324,7 @@ impl RunFlags {
     /// Returns the session settings that the flags change.
     pub(crate) fn session_changes(&self) -> Vec<SetEntry> {
         let mode = self.mode.map(|to| SetEntry {
-            change: SessionChange::Mode { to },
+            change: SessionChange::mode(to),
             by: "--mode".to_owned(),
         });
         let agent = self.agent.clone();

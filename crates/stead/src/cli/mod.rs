@@ -149,8 +149,8 @@ fn untrusted_folder(command: &CliCommand) -> UntrustedFolder {
         | CliCommand::List(_)
         | CliCommand::Models(_)
         | CliCommand::Prompt(_)
-        | CliCommand::Trust(_)
-        | CliCommand::Usage(_) => true,
+        | CliCommand::Trust(_) => true,
+        CliCommand::Usage(args) => !args.rebuild,
         CliCommand::Tool(args) => args.name.is_none() || args.explain,
         CliCommand::Sessions(args) => args.command.only_shows(),
         CliCommand::Approvals(args) => args.command.only_shows(),

@@ -155,6 +155,14 @@ impl PersonalFolder {
     /// Makes a key for grants.
     fn make_grant_key(&self) -> Result<GrantKey, CliError> {
         let bytes: [u8; 32] = rand::random();
+        // Of two processes that make it at once, one does.
+        let dir = self.dir()?.join(GRANT_KEY_DIR);
+        make_private_dir(&dir).map_err(|error| unusable(&dir, &error))?;
+        let held = open_dir(&dir).map_err(|error| unusable(&dir, &error))?;
+        held.lock().map_err(|error| unusable(&dir, &error))?;
+        if let Some(key) = self.grant_key()? {
+            return Ok(key);
+        }
         let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         self.write_private(GRANT_KEY_DIR, GRANT_KEY_FILE, text.as_bytes())?;
         Ok(GrantKey::new(bytes))
@@ -177,11 +185,7 @@ impl PersonalFolder {
     fn write_private(&self, folder: &str, name: &str, data: &[u8]) -> Result<(), CliError> {
         let dir = self.dir()?.join(folder);
         let failed = |error: std::io::Error| unusable(&dir, &error);
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700);
-        builder.create(&dir).map_err(failed)?;
-        let private = std::fs::Permissions::from_mode(0o700);
-        std::fs::set_permissions(&dir, private).map_err(failed)?;
+        make_private_dir(&dir).map_err(failed)?;
         let open = open_dir(&dir).map_err(failed)?;
         OsDisk
             .replace(open.as_fd(), Path::new(name), data, 0o600)
@@ -216,6 +220,14 @@ impl GrantKeys for PersonalFolder {
             None => self.make_grant_key().map_err(|error| error.to_string()),
         }
     }
+}
+
+/// Makes a folder that only the person can open.
+fn make_private_dir(dir: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(dir)?;
+    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o700))
 }
 
 fn unusable(path: &Path, error: &std::io::Error) -> CliError {

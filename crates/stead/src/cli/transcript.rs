@@ -460,7 +460,7 @@ fn change_text(change: &SessionChange) -> String {
         } => format!("the plan in {file} as agreed"),
         SessionChange::Plan { plan: None } => "plan mode off".to_owned(),
         SessionChange::Agent { to } => format!("the agent to {to}"),
-        SessionChange::Mode { to } => format!("the permission mode to {to}"),
+        SessionChange::Mode { to, .. } => format!("the permission mode to {to}"),
         SessionChange::Model { to } => format!("the model to {}", to.name),
         SessionChange::Trust => "the session so far as trusted".to_owned(),
         SessionChange::Title { to } => format!("the title to {to:?}"),

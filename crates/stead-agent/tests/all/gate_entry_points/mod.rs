@@ -111,7 +111,7 @@ impl Case {
 
     /// What a person sets for the session.
     fn set(&self) -> Vec<SetEntry> {
-        let mode = self.mode.map(|to| SessionChange::Mode { to });
+        let mode = self.mode.map(SessionChange::mode);
         let plan = (self.plan == Plan::Making).then(|| SessionChange::Plan {
             plan: Some(making()),
         });

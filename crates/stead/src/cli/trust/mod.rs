@@ -20,7 +20,8 @@ use std::process::ExitCode;
 use stead::agent::inspect_folder;
 use stead::core::counted;
 use stead::workspace::{
-    FolderTrust, ModelUse, OpenOptions, TrustAnswer, TrustRecord, TrustRequest, Workspace,
+    Finding, FolderTrust, ModelUse, OpenOptions, Severity, TrustAnswer, TrustRecord, TrustRequest,
+    Workspace,
 };
 
 pub(crate) async fn trust(
@@ -72,6 +73,11 @@ async fn add(common: &GlobalArgs, env: &ProcessEnv) -> Result<ExitCode, CliError
     let (dir, workspace) = inspect(common, env).await?;
     let shown = dir.display();
     let Some(request) = workspace.trust.request() else {
+        if let Some(error) = first_error(&workspace) {
+            return Err(CliError::usage(format!(
+                "{shown} cannot be opened, so what acts in it is not known: {error}"
+            )));
+        }
         outln!("nothing in {shown} acts by itself: there is nothing to trust");
         return Ok(ExitCode::SUCCESS);
     };
@@ -143,7 +149,11 @@ fn remove(common: &GlobalArgs, env: &ProcessEnv) -> Result<ExitCode, CliError> {
 
 async fn show(common: &GlobalArgs, env: &ProcessEnv, form: Form) -> Result<ExitCode, CliError> {
     let (dir, workspace) = inspect(common, env).await?;
-    let state = state(&workspace.trust);
+    let error = first_error(&workspace);
+    let state = match (&workspace.trust, error) {
+        (FolderTrust::NotNeeded, Some(_)) => "unknown",
+        (trust, _) => state(trust),
+    };
     let parts = workspace
         .trust
         .request()
@@ -154,10 +164,25 @@ async fn show(common: &GlobalArgs, env: &ProcessEnv, form: Form) -> Result<ExitC
             for part in parts {
                 outln!("{}", part.line());
             }
-            outln!("{} is {}", dir.display(), state.replace('_', " "));
+            match (error, state) {
+                (Some(error), "unknown") => outln!(
+                    "{} cannot be opened, so what acts in it is not known: {error}",
+                    dir.display()
+                ),
+                (Some(_) | None, state) => {
+                    outln!("{} is {}", dir.display(), state.replace('_', " "));
+                }
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the first mistake that keeps a folder from being opened.
+fn first_error(workspace: &Workspace) -> Option<&Finding> {
+    let findings = workspace.definition.findings.iter();
+    let mut errors = findings.filter(|finding| finding.severity == Severity::Error);
+    errors.next()
 }
 
 /// Returns in a word how far a folder is trusted.

@@ -24,7 +24,7 @@ impl App<'_> {
         self.session_changes
             .retain(|set| !matches!(set.change, SessionChange::Mode { .. }));
         self.apply_change(
-            SessionChange::Mode { to },
+            SessionChange::mode(to),
             "/mode",
             format!("mode {to} from now on"),
         )
