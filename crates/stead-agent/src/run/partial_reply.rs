@@ -165,7 +165,8 @@ mod tests {
         let cut = "[Your answer above was cut off: why.]";
         let cut_call =
             "[Your answer above was cut off: why. You were writing a call of ls; it was not made.]";
-        let table: [(&[Delta], Option<(&str, Option<&str>)>); 8] = [
+        type Kept<'a> = Option<(&'a str, Option<&'a str>)>;
+        let table: [(&[Delta], Kept<'_>); 8] = [
             (&[], None),
             (&[Delta::Thinking("hm".to_owned())], None),
             (&[text(" \n")], None),
