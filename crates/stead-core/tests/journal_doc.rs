@@ -41,7 +41,7 @@ fn full_entries() -> Vec<(&'static str, Value)> {
         (
             "user",
             json!({"run": "r", "cause": "resume", "origin": origin, "content": text,
-            "raise": {"usd": 1.0, "tokens": 5}, "inputs": ["i1"]}),
+            "raise": {"usd": 1.0, "tokens": 5}, "inputs": ["i1"], "output_schema": {"type": "object"}}),
         ),
         (
             "model",
