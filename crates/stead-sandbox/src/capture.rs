@@ -48,9 +48,29 @@ pub struct ExecLimits {
 /// Not covered: processes that left both the group and the environment, and work that another
 /// service was asked to do.
 pub async fn capture(
+    command: Command,
+    sink: &mut dyn OutputSink,
+    bounds: &ExecLimits,
+) -> Result<ExecOutcome, SandboxError> {
+    capture_with(command, sink, bounds, Keeper::None).await
+}
+
+/// Whether processes keep the walls of a command and end it by ending themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeper {
+    /// No process does.
+    None,
+    /// Those outside the command's process namespace, and its first process. A request to end is
+    /// not for them.
+    Namespace,
+}
+
+/// Does the same as [`capture`] for a command whose walls a process keeps.
+pub(crate) async fn capture_with(
     mut command: Command,
     sink: &mut dyn OutputSink,
     bounds: &ExecLimits,
+    keeper: Keeper,
 ) -> Result<ExecOutcome, SandboxError> {
     let deadline = Instant::now() + bounds.timeout.min(MAX_TIMEOUT);
     let mut family = ProcessTree::attach(&mut command).map_err(SandboxError::Start)?;
@@ -70,13 +90,21 @@ pub async fn capture(
     };
     match ended {
         Ok(ExecOutcome::Exited(_) | ExecOutcome::Signalled(_)) | Err(_) => {}
-        Ok(ExecOutcome::TimedOut | ExecOutcome::Cancelled | ExecOutcome::OutputFull) => {
+        Ok(
+            ExecOutcome::TimedOut
+            | ExecOutcome::Cancelled
+            | ExecOutcome::OutputFull
+            | ExecOutcome::OutOfDisk,
+        ) => {
             if !matches!(ended, Ok(ExecOutcome::OutputFull)) {
                 // Output from before the stop counts even if it was not read yet; whether the sink
                 // is full now does not matter.
                 let _ = sink.write(output.read_available()).await;
             }
-            family.signal(Signal::TERM);
+            match keeper {
+                Keeper::None => family.signal(Signal::TERM),
+                Keeper::Namespace => family.terminate_inside(),
+            }
             let _ = timeout(TERM_GRACE, drain_until_exit(&mut child, &mut output)).await;
         }
     }

@@ -11,10 +11,10 @@ use tokio::process::Command;
 
 const SH: &str = "/bin/sh";
 /// The default search path.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Default variables of every command, for programs without a terminal. The caller can override
 /// them.
-const DEFAULT_ENV: [(&str, &str); 8] = [
+pub(crate) const DEFAULT_ENV: [(&str, &str); 8] = [
     ("TERM", "dumb"),
     ("GIT_TERMINAL_PROMPT", "0"),
     // A command that only reads writes no index, and so starts no hook.
@@ -71,7 +71,7 @@ impl Host {
         let fixed = DEFAULT_ENV.into_iter().chain([("PATH", PATH)]);
         let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let env: BTreeMap<String, String> = fixed.chain(env).collect();
-        let shell = find_bash(env.get("PATH").map_or(PATH, String::as_str))
+        let shell = find_program(env.get("PATH").map_or(PATH, String::as_str), "bash")
             .unwrap_or_else(|| PathBuf::from(SH));
         Self { env, shell }
     }
@@ -82,11 +82,11 @@ impl Host {
     }
 }
 
-/// Returns the first `bash` on the path.
-fn find_bash(path: &str) -> Option<PathBuf> {
+/// Returns the first program of a name on the path.
+pub(crate) fn find_program(path: &str, name: &str) -> Option<PathBuf> {
     let folders = path.split(':').filter(|folder| folder.starts_with('/'));
     folders
-        .map(|folder| Path::new(folder).join("bash"))
+        .map(|folder| Path::new(folder).join(name))
         .find(|program| program.is_file())
 }
 
@@ -120,6 +120,7 @@ impl Sandbox for Host {
                 command: text,
                 cwd,
                 env,
+                mounts: _,
                 timeout,
                 cancel,
             } = exec;

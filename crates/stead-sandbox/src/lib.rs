@@ -38,16 +38,29 @@
 //!
 //! Effects: none.
 
+mod bubblewrap;
 mod capture;
+mod cgroup;
 mod host;
+mod inside;
+mod limits;
+mod mounts;
+mod namespaces;
+mod network;
 mod orphans;
 mod process_tree;
+mod proxy;
 mod run_with_input;
 mod sandbox;
 mod sink;
 
+pub use bubblewrap::{Bubblewrap, BubblewrapError, BubblewrapSettings, Walls};
 pub use capture::{ExecLimits, capture};
 pub use host::Host;
+pub use inside::{HELPER_ARGUMENT, run_helper};
+pub use limits::ResourceLimits;
+pub use mounts::{Mount, MountAccess, Mounts};
+pub use network::{AllowedHosts, HostPattern, HostPatternError};
 pub use process_tree::EXEC_ID_ENV;
 pub use run_with_input::{CommandOutput, run_with_input};
 pub use sandbox::{Access, Exec, ExecOutcome, Isolation, Sandbox, SandboxError};

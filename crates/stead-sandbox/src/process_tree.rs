@@ -2,7 +2,7 @@
 //!
 //! Effects: the clock, randomness, the local disk (reads), processes.
 
-use crate::orphans;
+use crate::{namespaces, orphans};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io;
 use std::process::Stdio;
@@ -99,6 +99,14 @@ impl ProcessTree {
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
             let _ = kill_process_group(group, signal);
+        }
+    }
+
+    /// Asks the processes of the group to end that live in a process namespace of their own, except
+    /// the first of that namespace.
+    pub(crate) fn terminate_inside(&self) {
+        if let Some(group) = self.group {
+            namespaces::terminate_inside(group);
         }
     }
 

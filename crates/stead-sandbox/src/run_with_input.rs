@@ -59,7 +59,12 @@ pub async fn run_with_input(
     };
     match ended {
         Ok(ExecOutcome::Exited(_) | ExecOutcome::Signalled(_)) | Err(_) => {}
-        Ok(ExecOutcome::TimedOut | ExecOutcome::Cancelled | ExecOutcome::OutputFull) => {
+        Ok(
+            ExecOutcome::TimedOut
+            | ExecOutcome::Cancelled
+            | ExecOutcome::OutputFull
+            | ExecOutcome::OutOfDisk,
+        ) => {
             family.signal(Signal::TERM);
             let _ = timeout(TERM_GRACE, child.wait()).await;
         }

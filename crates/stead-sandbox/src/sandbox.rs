@@ -2,7 +2,7 @@
 //!
 //! Effects: none.
 
-use crate::OutputSink;
+use crate::{Mounts, OutputSink};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -97,6 +97,8 @@ pub struct Exec {
     pub cwd: PathBuf,
     /// Variables beside those that the sandbox gives every command.
     pub env: BTreeMap<String, String>,
+    /// The folders of this machine that the command sees, if the sandbox has walls for files.
+    pub mounts: Mounts,
     /// The maximum run time.
     pub timeout: Duration,
     /// Stops the command.
@@ -116,6 +118,7 @@ impl Exec {
             command,
             cwd,
             env: BTreeMap::new(),
+            mounts: Mounts::default(),
             timeout: Self::DEFAULT_TIMEOUT,
             cancel,
         }
@@ -124,6 +127,11 @@ impl Exec {
     /// Sets the maximum run time.
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
+    }
+
+    /// Sets the folders that the command sees.
+    pub fn with_mounts(self, mounts: Mounts) -> Self {
+        Self { mounts, ..self }
     }
 
     /// Sets the token that stops the command.
@@ -145,6 +153,8 @@ pub enum ExecOutcome {
     Cancelled,
     /// It was stopped because the sink accepts no more output.
     OutputFull,
+    /// It was stopped because it wrote more to the disk than it may.
+    OutOfDisk,
 }
 
 /// The reason why a command did not run, or its end is unknown.

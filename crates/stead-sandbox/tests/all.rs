@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "all/bubblewrap.rs"]
+mod bubblewrap;
 #[path = "all/host_environment.rs"]
 mod host_environment;
 #[path = "all/killed_parent.rs"]
