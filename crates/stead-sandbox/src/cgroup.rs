@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 /// Where the kernel shows its control groups.
 const ROOT: &str = "/sys/fs/cgroup";
-/// How the names of our groups begin.
+/// How the names of our groups begin. The number of the process that made the group follows.
 const PREFIX: &str = "stead-";
 /// The controllers that limits need, with version 1 each in a tree of its own.
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
@@ -64,7 +64,8 @@ impl CgroupParents {
 
     /// Makes a group with limits.
     pub(crate) fn create(&self, limits: &ResourceLimits) -> io::Result<Cgroup> {
-        let name = format!("{PREFIX}{}", Uuid::new_v4().simple());
+        let maker = std::process::id();
+        let name = format!("{PREFIX}{maker}-{}", Uuid::new_v4().simple());
         let mut group = Cgroup {
             folders: Vec::with_capacity(self.folders.len()),
         };
@@ -79,15 +80,17 @@ impl CgroupParents {
         Ok(group)
     }
 
-    /// Removes the groups of earlier processes in which nothing runs any more.
-    pub(crate) fn remove_empty(&self) {
+    /// Removes the groups of processes that have ended.
+    pub(crate) fn remove_orphans(&self) {
         for parent in &self.folders {
             let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-            let ours = entries.filter(|entry| {
+            let orphans = entries.filter(|entry| {
                 let name = entry.file_name();
-                name.to_str().is_some_and(|name| name.starts_with(PREFIX))
+                name.to_str()
+                    .and_then(maker_of)
+                    .is_some_and(|maker| !has_process(maker))
             });
-            for entry in ours {
+            for entry in orphans {
                 // Fails if something runs in it.
                 let _ = fs::remove_dir(entry.path());
             }
@@ -149,6 +152,15 @@ impl Drop for Cgroup {
             }
         }
     }
+}
+
+/// Returns the number of the process that made a group of ours.
+fn maker_of(name: &str) -> Option<u32> {
+    name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
+}
+
+fn has_process(number: u32) -> bool {
+    Path::new("/proc").join(number.to_string()).exists()
 }
 
 /// Returns the number of processes that were ended, as a file of events says.
@@ -227,6 +239,13 @@ mod tests {
             ]
         );
         assert_eq!(candidates("4:cpu:/\n", root.path()), []);
+    }
+
+    #[test]
+    fn the_name_of_a_group_tells_which_process_made_it() {
+        assert_eq!(maker_of("stead-12-ab34"), Some(12));
+        assert_eq!(maker_of("stead-ab34"), None);
+        assert_eq!(maker_of("user.slice"), None);
     }
 
     #[test]

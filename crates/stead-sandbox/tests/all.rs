@@ -4,6 +4,8 @@
 
 #[path = "all/bubblewrap.rs"]
 mod bubblewrap;
+#[path = "all/escapes.rs"]
+mod escapes;
 #[path = "all/host_environment.rs"]
 mod host_environment;
 #[path = "all/killed_parent.rs"]

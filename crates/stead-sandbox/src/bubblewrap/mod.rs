@@ -156,7 +156,7 @@ impl Bubblewrap {
         }
         let cgroups = CgroupParents::find().ok();
         if let Some(cgroups) = &cgroups {
-            cgroups.remove_empty();
+            cgroups.remove_orphans();
         }
         Ok(Self {
             shell: shell.unwrap_or_else(|| PathBuf::from("/bin/sh")),

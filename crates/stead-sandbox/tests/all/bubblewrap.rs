@@ -11,15 +11,15 @@ use stead_sandbox::{
 use tempfile::TempDir;
 
 /// A sandbox with a workspace.
-struct World {
+pub(super) struct World {
     folder: TempDir,
-    settings: BubblewrapSettings,
-    rules: Vec<(&'static str, MountAccess)>,
+    pub(super) settings: BubblewrapSettings,
+    pub(super) rules: Vec<(&'static str, MountAccess)>,
     walls: Walls,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let below = |name: &str| folder.path().join(name);
         std::fs::create_dir(below("work")).unwrap();
@@ -40,11 +40,15 @@ impl World {
         }
     }
 
-    fn work(&self) -> PathBuf {
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(super) fn work(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
-    fn write(&self, name: &str, content: &str) {
+    pub(super) fn write(&self, name: &str, content: &str) {
         let path = self.work().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
@@ -69,7 +73,11 @@ impl World {
         self.run_within(command, Duration::from_secs(30)).await
     }
 
-    async fn run_within(&self, command: &str, timeout: Duration) -> (ExecOutcome, String) {
+    pub(super) async fn run_within(
+        &self,
+        command: &str,
+        timeout: Duration,
+    ) -> (ExecOutcome, String) {
         let sandbox = Bubblewrap::new(self.settings.clone())
             .unwrap()
             .with_walls(self.walls);
