@@ -47,7 +47,7 @@ mod yaml;
 
 pub use catalogue::{Catalogue, Consequence, Shadowed, SkillFinding};
 pub use library::SkillLibrary;
-pub use parse::{SkillFlavor, SkillHeader, SkillText, parse_skill};
+pub use parse::{SkillFlavor, SkillHeader, SkillText, parse_skill, quote_colon_values};
 pub use problem::SkillProblem;
 pub use render::SkillPrompt;
 pub use skill::{SKILL_FILE, Skill, SkillLayer, SkillOrigin};

@@ -194,8 +194,8 @@ fn parse_front_matter(
     Ok(document)
 }
 
-/// Rewrites `key: a: b` as `key: "a: b"`, for keys that are not indented.
-fn quote_colon_values(front: &str) -> Cow<'_, str> {
+/// Rewrites `key: a: b` as `key: "a: b"` in a front matter, for keys that are not indented.
+pub fn quote_colon_values(front: &str) -> Cow<'_, str> {
     let quote = |line: &str| -> Option<String> {
         let (key, value) = line.trim_end().split_once(": ")?;
         let value = value.trim();

@@ -120,6 +120,9 @@ pub enum ContextRendering {
     /// The text as notes of the agent, in [`crate::section_order::NOTES`], if it has more than
     /// [`ContextRendering::MAX_EMPTY_NOTE_CHARS`] characters.
     Notes,
+    /// The text as it is, unless it only repeats or imports the `AGENTS.md` beside it. A file that
+    /// cannot be read is left out.
+    UnlessRepeated,
 }
 
 impl ContextRendering {
@@ -129,7 +132,7 @@ impl ContextRendering {
     /// Returns what is shown of `text`; none if the file is left out.
     pub fn render(self, text: &str) -> Option<Cow<'_, str>> {
         match self {
-            Self::Whole => Some(Cow::Borrowed(text)),
+            Self::Whole | Self::UnlessRepeated => Some(Cow::Borrowed(text)),
             Self::WithoutComments => Some(strip_html_comments(text)),
             Self::Notes => (text.trim().chars().count() > Self::MAX_EMPTY_NOTE_CHARS)
                 .then_some(Cow::Borrowed(text)),

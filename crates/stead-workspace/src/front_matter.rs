@@ -3,6 +3,7 @@
 //! Effects: none.
 
 use crate::{Finding, SettingsDocument};
+use stead_skills::quote_colon_values;
 
 /// A Markdown file, split into front matter and body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +50,14 @@ impl<'a> FrontMatter<'a> {
     /// Parses the YAML as settings of `file`. Without YAML the settings are empty.
     pub fn parse_document(&self, file: &str) -> Result<SettingsDocument, Finding> {
         SettingsDocument::parse_yaml_at(file, self.yaml.unwrap_or_default(), 2)
+    }
+
+    /// Does the same, but a text with `: ` in it need not be quoted, as other systems write it.
+    pub fn parse_lenient_document(&self, file: &str) -> Result<SettingsDocument, Finding> {
+        self.parse_document(file).or_else(|first| {
+            let quoted = quote_colon_values(self.yaml.unwrap_or_default());
+            SettingsDocument::parse_yaml_at(file, &quoted, 2).map_err(|_| first)
+        })
     }
 }
 

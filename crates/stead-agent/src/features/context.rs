@@ -5,6 +5,7 @@
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
+use std::sync::Arc;
 use stead_vfs::VPath;
 use stead_workspace::{
     ContextFile, ContextRendering, Nested, ReadWindow, Section, SectionCut, WorkspaceError,
@@ -13,6 +14,9 @@ use stead_workspace::{
 
 /// The size of the largest context file. A larger one is an error.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// The rules of a project, and how another file imports them.
+const AGENTS_FILE: &str = "AGENTS.md";
+const AGENTS_IMPORT: &str = "@AGENTS.md";
 /// The most bytes of one context file that are shown, together with the files of the same name down
 /// to the working folder.
 pub(crate) const MAX_SHOWN_BYTES: usize = 256 * 1024;
@@ -35,12 +39,18 @@ impl Feature for ContextFeature {
             for (i, file) in cx.definition().paths.context.iter().enumerate() {
                 let order = match (i, file.rendering) {
                     (_, ContextRendering::Notes) => section_order::NOTES,
-                    (0, ContextRendering::Whole | ContextRendering::WithoutComments) => {
-                        section_order::CONTEXT
-                    }
-                    (_, ContextRendering::Whole | ContextRendering::WithoutComments) => {
-                        section_order::MORE_CONTEXT
-                    }
+                    (
+                        0,
+                        ContextRendering::Whole
+                        | ContextRendering::WithoutComments
+                        | ContextRendering::UnlessRepeated,
+                    ) => section_order::CONTEXT,
+                    (
+                        _,
+                        ContextRendering::Whole
+                        | ContextRendering::WithoutComments
+                        | ContextRendering::UnlessRepeated,
+                    ) => section_order::MORE_CONTEXT,
                 };
                 let chain = read_chain(cx, file).await?;
                 sections.extend(chain_section(file, chain, order, self.name()));
@@ -88,16 +98,41 @@ async fn read(
     path: &VPath,
     rendering: ContextRendering,
 ) -> Result<Option<String>, WorkspaceError> {
+    match rendering {
+        ContextRendering::Whole | ContextRendering::WithoutComments | ContextRendering::Notes => {
+            let text = read_whole(cx, path).await?;
+            Ok(text.and_then(|text| shown(&text, rendering)))
+        }
+        ContextRendering::UnlessRepeated => {
+            // That it cannot be read was told when the workspace was opened.
+            let text = read_whole(cx, path).await.ok().flatten();
+            let Some(text) = text.and_then(|text| shown(&text, rendering)) else {
+                return Ok(None);
+            };
+            let beside = path
+                .parent()
+                .and_then(|folder| folder.join(AGENTS_FILE).ok());
+            let agents = match beside {
+                Some(agents) => read_whole(cx, &agents).await.ok().flatten(),
+                None => None,
+            };
+            let repeats = agents.is_some_and(|agents| agents.trim() == text);
+            Ok((!repeats && text != AGENTS_IMPORT).then_some(text))
+        }
+    }
+}
+
+fn shown(text: &str, rendering: ContextRendering) -> Option<String> {
+    let text = rendering.render(text).map(|text| text.trim().to_owned());
+    text.filter(|text| !text.is_empty())
+}
+
+async fn read_whole(cx: &TurnCx<'_>, path: &VPath) -> Result<Option<Arc<str>>, WorkspaceError> {
     let window = ReadWindow::Whole {
         limit: MAX_FILE_BYTES,
     };
-    let Some(file) = cx.reader().read(&**cx.files, path, window).await? else {
-        return Ok(None);
-    };
-    let text = rendering
-        .render(&file.text)
-        .map(|text| text.trim().to_owned());
-    Ok(text.filter(|text| !text.is_empty()))
+    let file = cx.reader().read(&**cx.files, path, window).await?;
+    Ok(file.map(|file| file.text.clone()))
 }
 
 /// Returns the files as one section. If they are too long, those nearest to the working folder are

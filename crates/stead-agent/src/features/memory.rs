@@ -71,7 +71,10 @@ impl Feature for MemoryFeature {
                 }));
             }
             if !(off(FeatureSwitch::MemoryTools) && off(FeatureSwitch::MemoryHooks)) {
-                sections.extend(self.curated_section(cx, path).await?);
+                // In the folder of a user lies what another system kept for that user.
+                for path in cx.user_version(path).iter().chain([path]) {
+                    sections.extend(self.curated_section(cx, path).await?);
+                }
             }
             Ok(Contribution { sections, tools })
         })

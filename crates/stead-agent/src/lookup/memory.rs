@@ -4,6 +4,7 @@
 
 use super::{LookupError, SyncedScope};
 use crate::Agent;
+use crate::features::user_folder;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -29,52 +30,22 @@ const ARCHIVE: &str = "archive";
 #[derive(Debug, Clone)]
 pub struct MemoryFiles {
     files: Arc<dyn Vfs>,
-    curated: Option<VPath>,
-    days: Option<VPath>,
+    /// The memory of the workspace, and that in the folder of the user.
+    parts: Vec<MemoryPart>,
     /// The prefix of source names if each session has files of its own.
     prefix: String,
 }
 
-impl MemoryFiles {
-    /// The memory of `workspace` in the tree `files`, as `session` sees it; `None` if the layout
-    /// has none.
-    pub fn for_session(
-        workspace: &Workspace,
-        session: &SessionId,
-        files: Arc<dyn Vfs>,
-    ) -> Option<Self> {
-        let tree = &workspace.definition.paths;
-        if tree.memory.is_none() && tree.daily_facts.is_none() {
-            return None;
-        }
-        let prefix = match workspace.config().filesystem.scope {
-            IsolationScope::Session => format!("{session}:"),
-            IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => String::new(),
-        };
-        Some(Self {
-            files,
-            curated: tree.memory.clone(),
-            days: tree.daily_facts.clone(),
-            prefix,
-        })
-    }
+/// Curated memory and the folder of daily facts.
+#[derive(Debug, Clone)]
+struct MemoryPart {
+    curated: Option<VPath>,
+    days: Option<VPath>,
+}
 
-    /// The memory of `owner` outside any session, as far as the file rules show it; `None` if the
-    /// layout has none.
-    pub fn for_owner(agent: &Agent, owner: &Owner) -> Option<Self> {
-        let session = SessionId::sessionless();
-        let files = agent.place().files(owner, &session, None);
-        let files = agent.workspace().prompt_files(&files);
-        Self::for_session(agent.workspace(), &session, files)
-    }
-
-    /// Returns the path of a source of this memory.
-    pub fn path<'a>(&self, source: &'a str) -> &'a str {
-        source.strip_prefix(&self.prefix).unwrap_or(source)
-    }
-
+impl MemoryPart {
     /// Whether `path` is one of the files.
-    pub fn contains(&self, path: &VPath) -> bool {
+    fn contains(&self, path: &VPath) -> bool {
         if self.curated.as_ref() == Some(path) {
             return true;
         }
@@ -93,6 +64,69 @@ impl MemoryFiles {
             .strip_prefix(ARCHIVE)
             .is_some_and(|rest| rest.starts_with('/'));
         is_text(rest) && (archived || !rest.contains('/'))
+    }
+}
+
+impl MemoryFiles {
+    /// The memory of `workspace` in the tree `files`, as `session` sees it; `None` if the layout
+    /// has none.
+    pub fn for_session(
+        workspace: &Workspace,
+        session: &SessionId,
+        files: Arc<dyn Vfs>,
+    ) -> Option<Self> {
+        let tree = &workspace.definition.paths;
+        if tree.memory.is_none() && tree.daily_facts.is_none() {
+            return None;
+        }
+        let prefix = match workspace.config().filesystem.scope {
+            IsolationScope::Session => format!("{session}:"),
+            IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => String::new(),
+        };
+        let part = MemoryPart {
+            curated: tree.memory.clone(),
+            days: tree.daily_facts.clone(),
+        };
+        Some(Self {
+            files,
+            parts: vec![part],
+            prefix,
+        })
+    }
+
+    /// Adds the memory in a user's folder of the workspace.
+    pub(crate) fn with_user_folder(mut self, folder: Option<&VPath>) -> Self {
+        let (Some(folder), Some(shared)) = (folder, self.parts.first()) else {
+            return self;
+        };
+        let below = |path: &Option<VPath>| folder.join(path.as_ref()?.as_str()).ok();
+        let own = MemoryPart {
+            curated: below(&shared.curated),
+            days: below(&shared.days),
+        };
+        self.parts.push(own);
+        self
+    }
+
+    /// The memory of `owner` outside any session, as far as the file rules show it; `None` if the
+    /// layout has none.
+    pub async fn for_owner(agent: &Agent, owner: &Owner) -> Option<Self> {
+        let session = SessionId::sessionless();
+        let files = agent.place().files(owner, &session, None);
+        let files = agent.workspace().prompt_files(&files);
+        let folder = user_folder(&agent.workspace().definition, owner, &*files).await;
+        let memory = Self::for_session(agent.workspace(), &session, files)?;
+        Some(memory.with_user_folder(folder.as_ref()))
+    }
+
+    /// Returns the path of a source of this memory.
+    pub fn path<'a>(&self, source: &'a str) -> &'a str {
+        source.strip_prefix(&self.prefix).unwrap_or(source)
+    }
+
+    /// Whether `path` is one of the files.
+    pub fn contains(&self, path: &VPath) -> bool {
+        self.parts.iter().any(|part| part.contains(path))
     }
 
     /// Updates `index` with the files.
@@ -154,7 +188,19 @@ impl MemoryFiles {
     async fn list(&self) -> Result<(BTreeMap<VPath, String>, Vec<String>), VfsError> {
         let mut all = BTreeMap::new();
         let mut unread = Vec::new();
-        if let Some(path) = &self.curated {
+        for part in &self.parts {
+            self.list_part(part, &mut all, &mut unread).await?;
+        }
+        Ok((all, unread))
+    }
+
+    async fn list_part(
+        &self,
+        part: &MemoryPart,
+        all: &mut BTreeMap<VPath, String>,
+        unread: &mut Vec<String>,
+    ) -> Result<(), VfsError> {
+        if let Some(path) = &part.curated {
             match self.files.stat(path).await {
                 Ok(stat) if stat.kind == FileKind::File => {
                     drop(all.insert(path.clone(), stat.version.to_string()))
@@ -163,10 +209,10 @@ impl MemoryFiles {
                 Err(error) => return Err(error),
             }
         }
-        if let Some(days) = &self.days {
+        if let Some(days) = &part.days {
             for entry in absent_is_empty(self.files.list(days).await)? {
                 if let Ok(path) = days.join(&entry.name) {
-                    self.add_if_memory(&mut all, path, &entry);
+                    self.add_if_memory(all, path, &entry);
                 }
             }
             if let Ok(archive) = days.join(ARCHIVE) {
@@ -180,10 +226,10 @@ impl MemoryFiles {
                     walk.entries
                 }))?;
                 walk.iter()
-                    .for_each(|(path, entry)| self.add_if_memory(&mut all, path.clone(), entry));
+                    .for_each(|(path, entry)| self.add_if_memory(all, path.clone(), entry));
             }
         }
-        Ok((all, unread))
+        Ok(())
     }
 
     fn add_if_memory(&self, all: &mut BTreeMap<VPath, String>, path: VPath, entry: &DirEntry) {

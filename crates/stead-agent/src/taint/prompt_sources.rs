@@ -198,6 +198,8 @@ mod tests {
             "memory",
             "AGENTS.md",
             "deep/down/AGENTS.md",
+            "CLAUDE.md",
+            "deep/claude.md",
             "knowledge/KNOWLEDGE.md",
             "skills/pdf/SKILL.md",
             "subagents/x.md",

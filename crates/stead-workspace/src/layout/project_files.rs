@@ -4,7 +4,10 @@
 
 use super::subagents::{ParsedSubagent, definition_id, parse};
 use super::{Draft, Strictness};
-use crate::{AgentSpec, ContextFile, FeatureSwitch, Finding, Nested, SettingsDocument, Severity};
+use crate::{
+    AgentSpec, ContextFile, ContextRendering, FeatureSwitch, Finding, Nested, SettingsDocument,
+    Severity,
+};
 use serde_json::Value;
 use stead_vfs::{FileKind, VPath};
 
@@ -22,9 +25,7 @@ const MODEL_ALIASES: [&str; 4] = ["inherit", "sonnet", "opus", "haiku"];
 /// Adds what the project has of these files. What the workspace itself has goes before it.
 pub(super) async fn load_project_files(draft: &mut Draft<'_>) {
     load_rules(draft).await;
-    if let (true, Ok(skills)) = (draft.exists(SKILLS_DIR).await, VPath::parse(SKILLS_DIR)) {
-        draft.paths.skills.insert(0, skills);
-    }
+    load_skills(draft).await;
     if !draft.config.disable.contains(FeatureSwitch::Subagents) {
         load_agents(draft).await;
     }
@@ -32,29 +33,42 @@ pub(super) async fn load_project_files(draft: &mut Draft<'_>) {
     note_servers(draft).await;
 }
 
-/// Adds `CLAUDE.md`, unless it is the same text as `AGENTS.md`: often it is a link to it, or only
-/// imports it.
+/// Adds `CLAUDE.md`, also where there is none yet: whoever writes it writes a part of the prompt. It
+/// is not shown if it is the same text as `AGENTS.md`: often it is a link to it, or only imports it.
 async fn load_rules(draft: &mut Draft<'_>) {
     let before = draft.finding_count();
-    let rules = draft.read_file(CLAUDE_FILE).await;
-    let agents = draft.read_file("AGENTS.md").await;
-    draft.truncate_findings(before);
-    let Some(rules) = rules else { return };
-    let same = agents.is_some_and(|agents| agents.text.trim() == rules.text.trim());
-    if same || rules.text.trim() == "@AGENTS.md" {
-        return;
-    }
+    // Only to tell why it is not shown.
+    let _ = draft.read_file(CLAUDE_FILE).await;
+    draft.soften_findings(before);
     if let Ok(path) = VPath::parse(CLAUDE_FILE) {
         let file = ContextFile {
             nested: Nested::Yes,
+            rendering: ContextRendering::UnlessRepeated,
             ..ContextFile::with_tag_from_path(path)
         };
         draft.paths.context.push(file);
     }
 }
 
+/// Adds the folder of skills, and notes what of it leads out of the workspace.
+async fn load_skills(draft: &mut Draft<'_>) {
+    let before = draft.finding_count();
+    for (name, kind) in draft.list_dir(SKILLS_DIR).await {
+        if kind == FileKind::Other {
+            let path = format!("{SKILLS_DIR}/{name}");
+            let text = "is passed over: it leads out of the workspace, or is no ordinary file";
+            draft.note(Finding::new(Severity::NonFatal, path, text));
+        }
+    }
+    draft.soften_findings(before);
+    if let (true, Ok(skills)) = (draft.exists(SKILLS_DIR).await, VPath::parse(SKILLS_DIR)) {
+        draft.paths.skills.insert(0, skills);
+    }
+}
+
 /// Adds the subagents. One of the workspace's own goes before one of the same name.
 async fn load_agents(draft: &mut Draft<'_>) {
+    let before = draft.finding_count();
     for (name, kind) in draft.list_dir(AGENTS_DIR).await {
         let Some(id) = definition_id(&name).filter(|_| kind != FileKind::Directory) else {
             continue;
@@ -73,12 +87,10 @@ async fn load_agents(draft: &mut Draft<'_>) {
                 let spec = without_model_alias(*spec);
                 draft.agents.entry(spec.name.clone()).or_insert(spec);
             }
-            Ok(ParsedSubagent::Skipped(finding)) | Err(finding) => draft.note(Finding {
-                severity: Severity::NonFatal,
-                ..finding
-            }),
+            Ok(ParsedSubagent::Skipped(finding)) | Err(finding) => draft.note(finding),
         }
     }
+    draft.soften_findings(before);
 }
 
 /// Whether a definition is one of the project's, by its file.

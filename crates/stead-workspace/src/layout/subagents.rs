@@ -70,6 +70,7 @@ pub(super) async fn load_subagents(draft: &mut Draft<'_>, folder: &str) -> Vec<A
         ModelUse::Required => draft.lenient_severity(),
     };
     let strictness = draft.layout().def().strictness;
+    let before = draft.finding_count();
     let mut specs = Vec::new();
     for (name, kind) in draft.list_dir(folder).await {
         let Some(id) = definition_id(&name) else {
@@ -86,11 +87,13 @@ pub(super) async fn load_subagents(draft: &mut Draft<'_>, folder: &str) -> Vec<A
                 findings.into_iter().for_each(|finding| draft.note(finding));
                 specs.push(*spec);
             }
-            Ok(ParsedSubagent::Skipped(finding)) => draft.note(finding),
-            Err(finding) => draft.note(Finding {
-                severity,
-                ..finding
-            }),
+            Ok(ParsedSubagent::Skipped(finding)) | Err(finding) => draft.note(finding),
+        }
+    }
+    match severity {
+        Severity::Error => {}
+        Severity::NonFatal | Severity::Warning | Severity::Inactive => {
+            draft.soften_findings(before);
         }
     }
     let names: BTreeSet<String> = specs.iter().map(|spec| spec.name.clone()).collect();
@@ -143,7 +146,10 @@ pub(crate) fn parse(
     strictness: Strictness,
 ) -> Result<ParsedSubagent, Finding> {
     let split = FrontMatter::split(&read.file, &read.text)?;
-    let mut document = split.parse_document(&read.file)?;
+    let mut document = match strictness {
+        Strictness::Strict => split.parse_document(&read.file)?,
+        Strictness::Lenient => split.parse_lenient_document(&read.file)?,
+    };
     let mut findings = Vec::new();
     if strictness == Strictness::Lenient {
         if split.yaml.is_none() {

@@ -105,7 +105,7 @@ fn files_that_projects_keep_for_coding_agents_are_read() {
     put(
         &folder,
         ".claude/agents/reviewer.md",
-        "---\nname: reviewer\ndescription: Reviews changes.\ntools: Read, Grep\nmodel: sonnet\ncolor: red\n---\nYou review.\n",
+        "---\nname: reviewer\ndescription: Reviews changes. Examples: <example>user: \"Look\"</example>\ntools: Read, Grep\nmodel: sonnet\ncolor: red\n---\nYou review.\n",
     );
     put(
         &folder,
@@ -142,6 +142,97 @@ fn files_that_projects_keep_for_coding_agents_are_read() {
     let args = r#"{"file_path": ".mcp.json", "content": "{}"}"#;
     let written = folder.run(&["tool", "overwrite_file", args]);
     assert!(written.err.contains("denied: protected"), "{written:#?}");
+}
+
+#[test]
+fn what_cannot_be_read_of_these_files_stops_no_run_and_is_told() {
+    let folder = Folder::new();
+    let outside = Folder::new();
+    put(&outside, "agents/x.md", "---\ndescription: X\n---\nX.\n");
+    let link = |target: &str, at: &str| {
+        let target = outside.path().join(target);
+        std::os::unix::fs::symlink(target, folder.path().join(at)).unwrap();
+    };
+    put(&folder, "AGENTS.md", "Use tabs.");
+    put(
+        &folder,
+        ".claude/skills/mine/SKILL.md",
+        "---\nname: mine\ndescription: Mine.\n---\nDo.\n",
+    );
+    link("agents", ".claude/skills/theirs");
+    link("agents", ".claude/agents");
+    std::fs::write(folder.path().join("CLAUDE.md"), [0xff, 0x41]).unwrap();
+    let model = folder.script("- text: Done.\n");
+    let run = folder.run(&["run", "-m", &model, "hi"]).exits(0);
+    assert_eq!(run.out, "Done.\n", "{run:#?}");
+    let checked = folder.run(&["check"]);
+    let told = format!("{}{}", checked.out, checked.err);
+    for part in [
+        "CLAUDE.md:1:1: is not UTF-8",
+        ".claude/skills/theirs",
+        ".claude/agents",
+    ] {
+        assert!(told.contains(part), "{part}\n{told}");
+    }
+}
+
+#[test]
+fn only_the_task_tools_write_the_tasks_of_openpaw() {
+    for (settings, tasks) in [
+        ("config/agent.yaml", "data/TASKS.yaml"),
+        ("agent.yaml", "TASKS.yaml"),
+    ] {
+        let folder = Folder::without_mark();
+        for name in ["AGENT.md", "USER.md", "SOUL.md", "HEARTBEAT.md"] {
+            let name = match settings {
+                "agent.yaml" => name.to_owned(),
+                _ => format!("agent/{name}"),
+            };
+            put(&folder, &name, "x\n");
+        }
+        put(&folder, settings, "name: helper\n");
+        put(&folder, tasks, "version: 1\ntasks: []\n");
+        let args = format!(r#"{{"file_path": "{tasks}", "content": "garbage: ["}}"#);
+        let written = folder.run(&["--layout", "openpaw", "tool", "overwrite_file", &args]);
+        assert!(written.err.contains("denied: protected"), "{written:#?}");
+        assert!(folder.read(tasks).contains("tasks: []"), "{tasks}");
+    }
+}
+
+#[test]
+fn rules_of_a_subfolder_need_none_at_the_root() {
+    let folder = Folder::new();
+    put(&folder, "AGENTS.md", "Use tabs.");
+    put(&folder, "sub/CLAUDE.md", "Use spaces here.");
+    let mut command = folder.command(&["prompt"]);
+    let prompt = done(command.current_dir(folder.path().join("sub")))
+        .exits(0)
+        .out;
+    assert!(prompt.contains("Use spaces here."), "{prompt}");
+}
+
+#[test]
+fn memory_that_agentscope_kept_for_a_user_is_read() {
+    let folder = Folder::new();
+    put(&folder, "agent.yaml", "");
+    put(&folder, "AGENTS.md", "You remember.");
+    put(&folder, "alice/MEMORY.md", "- Alice likes tea.\n");
+    put(
+        &folder,
+        "alice/memory/2026-01-02.md",
+        "- Alice met Bob at the harbour.\n",
+    );
+    let prompt = folder.run(&["prompt", "-u", "alice"]).exits(0).out;
+    assert!(prompt.contains("Alice likes tea."), "{prompt}");
+    let found = folder
+        .run(&["memory", "search", "harbour", "-u", "alice"])
+        .exits(0);
+    assert!(
+        found.out.contains("alice/memory/2026-01-02.md"),
+        "{found:#?}"
+    );
+    let other = folder.run(&["prompt", "-u", "bob"]).exits(0).out;
+    assert!(!other.contains("likes tea"), "{other}");
 }
 
 #[test]

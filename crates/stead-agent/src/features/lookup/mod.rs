@@ -59,6 +59,7 @@ impl Feature for LookupFeature {
         ];
         // As in the prompt, files that would need approval are left out.
         if let Some(memory) = MemoryFiles::for_session(cx.workspace, &session, cx.files.clone()) {
+            let memory = memory.with_user_folder(cx.user_folder.as_ref());
             tools.push(typed_tool(memory::MemoryGet {
                 memory: memory.clone(),
             }));

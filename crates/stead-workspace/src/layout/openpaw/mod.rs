@@ -58,11 +58,12 @@ pub(super) static DEF: LayoutDef = LayoutDef {
             "agents",
             "config",
             "data",
+            "TASKS.yaml",
             "memory/logs",
             "memory/conversations",
         ])
         .with_writable(&[&["agent", "AGENT.md"], &["AGENT.md"]])
-        .with_tool_files(&[&["data", "TASKS.yaml"]]),
+        .with_tool_files(&[&["data", "TASKS.yaml"], &["TASKS.yaml"]]),
     private_paths: &[
         "data/agents",
         "data/token_usage.jsonl",

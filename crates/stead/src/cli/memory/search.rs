@@ -20,7 +20,7 @@ pub(super) async fn search(
     text: &str,
     bounds: &SearchBounds,
 ) -> Result<ExitCode, CliError> {
-    let Some(memory) = MemoryFiles::for_owner(agent, agent.owner()) else {
+    let Some(memory) = MemoryFiles::for_owner(agent, agent.owner()).await else {
         return Err(CliError::usage(
             "a workspace of this layout keeps no memory",
         ));
