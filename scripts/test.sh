@@ -18,6 +18,7 @@ need cc gcc
 need script bsdutils
 need setsid util-linux
 need unshare util-linux
+need bwrap bubblewrap
 need rg ripgrep
 need python3 python3
 need git git

@@ -1,7 +1,8 @@
 //! Running the commands of agents: the contract of a sandbox, and the machine itself.
 //!
 //! A [`Sandbox`] runs commands and declares their [`Isolation`]; [`Host`] is the machine itself,
-//! without isolation. Output goes to an [`OutputSink`] as it arrives.
+//! without isolation, and [`Bubblewrap`] puts up walls of the kernel around each command. Output
+//! goes to an [`OutputSink`] as it arrives.
 //!
 //! Guarantees:
 //! - When a command has ended, timed out, was cancelled or was dropped, the processes it started

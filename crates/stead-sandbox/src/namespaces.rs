@@ -1,6 +1,6 @@
 //! Finding the processes of a command inside a process namespace, from outside.
 //!
-//! Effects: the environment, processes.
+//! Effects: the local disk (reads), processes.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;

@@ -132,7 +132,7 @@ async fn read_whole(cx: &TurnCx<'_>, path: &VPath) -> Result<Option<Arc<str>>, W
         limit: MAX_FILE_BYTES,
     };
     let file = cx.reader().read(&**cx.files, path, window).await?;
-    Ok(file.map(|file| file.text.clone()))
+    Ok(file.map(|file| file.text))
 }
 
 /// Returns the files as one section. If they are too long, those nearest to the working folder are

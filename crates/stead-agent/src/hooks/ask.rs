@@ -202,7 +202,7 @@ async fn run_program(
         ExecOutcome::Exited(status) => status,
         ExecOutcome::Signalled(signal) => return Err(format!("it was killed by signal {signal}")),
         ExecOutcome::TimedOut | ExecOutcome::Cancelled => return Ok(None),
-        ExecOutcome::OutputFull => return Err(answer_too_long()),
+        ExecOutcome::OutputFull | ExecOutcome::OutOfDisk => return Err(answer_too_long()),
     };
     match status {
         0 => {

@@ -1,6 +1,6 @@
 //! The helper as a program of its own, for programs that cannot be their own helper.
 //!
-//! Effects: the environment, the local disk (reads), processes, the network.
+//! Effects: the environment, the terminal, the local disk (writes), the network, processes.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
 //! The arguments of `bwrap` for a command.
 //!
-//! Effects: none.
+//! Effects: the local disk (reads).
 
 use super::system::SystemPart;
 use crate::inside::{BEGUN_FILE, HELPER_ARGUMENT, SETUP_FILE};

@@ -6,8 +6,7 @@
 //! Landlock, a filter of system calls, and limits of resources, which the
 //! [helper](crate::run_helper) puts up. If a wall cannot be put up, nothing runs.
 //!
-//! Effects: the clock, randomness, the local disk (writes), processes, the network, what it is
-//! given.
+//! Effects: the clock, randomness, the local disk (writes), the network, processes.
 
 mod arguments;
 mod system;

@@ -1,7 +1,7 @@
 //! The way from a sandbox without a network to the proxy outside: a port of the sandbox's own
 //! loopback, whose connections are passed on to a socket in the file system.
 //!
-//! Effects: in-process state, processes, the network.
+//! Effects: the network, processes.
 
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};

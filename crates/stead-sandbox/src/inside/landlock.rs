@@ -30,7 +30,7 @@ fn apply(files: &FileRights) -> Result<RulesetStatus, RulesetError> {
         .handle_access(AccessFs::from_all(WANTED))?
         .scope(Scope::from_all(WANTED))?
         .create()?;
-    let rules = allow(rules, &files.readable, AccessFs::from_read(WANTED).into())?;
+    let rules = allow(rules, &files.readable, AccessFs::from_read(WANTED))?;
     let rules = allow(rules, &files.writable, AccessFs::from_all(WANTED))?;
     Ok(rules.restrict_self()?.ruleset)
 }

@@ -5,7 +5,7 @@
 //! limits of resources, Landlock and a filter of system calls, and becomes the command. If the
 //! command may reach hosts, the helper stays beside it and passes its connections on.
 //!
-//! Effects: the local disk (reads), processes, the network.
+//! Effects: the terminal, the local disk (writes), the network, processes.
 
 mod forward;
 mod landlock;

@@ -5,7 +5,7 @@
 //! address between the check and the connection. Addresses that are not public are refused unless a
 //! pattern names the address itself. Each request is a hop of its own: a redirect leads back here.
 //!
-//! Effects: in-process state, the clock, the local disk (writes), the network.
+//! Effects: the clock, the local disk (writes), the network.
 
 mod request;
 

@@ -136,12 +136,13 @@ impl TypedTool for Execute {
             &terminal_codes::strip_terminal_codes(&said),
         );
         match ended {
-            ExecOutcome::Exited(_) | ExecOutcome::Signalled(_) | ExecOutcome::OutputFull => {
-                Ok(Output {
-                    exit_code: result::exit_code(ended),
-                    ..Output::text(text)
-                })
-            }
+            ExecOutcome::Exited(_)
+            | ExecOutcome::Signalled(_)
+            | ExecOutcome::OutputFull
+            | ExecOutcome::OutOfDisk => Ok(Output {
+                exit_code: result::exit_code(ended),
+                ..Output::text(text)
+            }),
             ExecOutcome::TimedOut | ExecOutcome::Cancelled => Err(ToolError::RespondToModel(text)),
         }
     }

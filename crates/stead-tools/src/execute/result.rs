@@ -29,7 +29,10 @@ pub(super) fn exit_code(ended: ExecOutcome) -> Option<i32> {
     match ended {
         ExecOutcome::Exited(code) => Some(code),
         ExecOutcome::Signalled(signal) => Some(SIGNAL_BASE + signal),
-        ExecOutcome::TimedOut | ExecOutcome::Cancelled | ExecOutcome::OutputFull => None,
+        ExecOutcome::TimedOut
+        | ExecOutcome::Cancelled
+        | ExecOutcome::OutputFull
+        | ExecOutcome::OutOfDisk => None,
     }
 }
 
@@ -61,6 +64,10 @@ pub(super) fn render_result(
         }
         ExecOutcome::OutputFull => {
             "stopped: the command wrote more than is kept; let it write less, or to a file"
+                .to_owned()
+        }
+        ExecOutcome::OutOfDisk => {
+            "stopped: the command wrote more to the disk than it may; remove what is not needed"
                 .to_owned()
         }
     };

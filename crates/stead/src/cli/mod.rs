@@ -241,14 +241,10 @@ async fn dispatch(
         }
         CliCommand::Demo(args) => demo::demo(env, &args).await,
         CliCommand::Tool(args) => {
-            tool::tool(
-                &common
-                    .with_model(args.model.as_ref())
-                    .with_agent(args.agent.as_ref()),
-                env,
-                args,
-            )
-            .await
+            let common = common
+                .with_model(args.model.as_ref())
+                .with_agent(args.agent.as_ref());
+            Box::pin(tool::tool(&common, env, args)).await
         }
         CliCommand::Prompt(args) => {
             prompt::prompt(

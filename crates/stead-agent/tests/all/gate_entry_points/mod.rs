@@ -452,7 +452,7 @@ async fn through_every_door(case: &Case, met: &Met) {
     for door in &doors {
         check(&agent, case, door, met).await;
     }
-    check_outside(&agent, case).await;
+    Box::pin(check_outside(&agent, case)).await;
     // Another process, with rules that came since; and one with the same.
     let fresh = agent_with_host(dir.path(), caller(&[])).await;
     check_resumed(&fresh, case, &doors[0]).await;
