@@ -44,6 +44,6 @@ pub use model::{
     AnswerLatch, FakeAnswer, FakeModel, FakeWire, ParsedRequest, RecordedRequest, RequestCall,
     RequestTurn, ResponseMode, bench_like, fail, hang, latch, raw, raw_sse, render, reply, reset,
 };
-pub use pty::Pty;
+pub use pty::{Pty, StyledText};
 pub use reexec::{Child, ChildExit, ChildRole, Death, child_role};
 pub use rounds::rounds;

@@ -41,6 +41,51 @@ impl std::fmt::Debug for Pty {
     }
 }
 
+/// A text of one style on the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StyledText {
+    /// The text.
+    pub text: String,
+    /// The number of its colour; none if it has the colour of the terminal.
+    pub foreground: Option<u8>,
+    /// Whether it is bold.
+    pub is_bold: bool,
+}
+
+/// Joins cells of one style.
+fn styled_row<'a>(cells: impl Iterator<Item = &'a vt100::Cell>) -> Vec<StyledText> {
+    let mut row: Vec<StyledText> = Vec::new();
+    for cell in cells.filter(|cell| !cell.is_wide_continuation()) {
+        let foreground = match cell.fgcolor() {
+            vt100::Color::Idx(number) => Some(number),
+            vt100::Color::Default | vt100::Color::Rgb(..) => None,
+        };
+        let is_bold = cell.bold();
+        let text = match cell.contents() {
+            "" => " ",
+            text => text,
+        };
+        match row.last_mut() {
+            Some(last) if last.foreground == foreground && last.is_bold == is_bold => {
+                last.text.push_str(text);
+            }
+            Some(_) | None => row.push(StyledText {
+                text: text.to_owned(),
+                foreground,
+                is_bold,
+            }),
+        }
+    }
+    while let Some(last) = row.last_mut() {
+        last.text.truncate(last.text.trim_end().len());
+        if !last.text.is_empty() {
+            break;
+        }
+        row.pop();
+    }
+    row
+}
+
 const POLL_MS: i64 = 20;
 /// The shortest query that a program may wait for, and the answer of a terminal.
 const DEVICE_ATTRIBUTES: (&[u8], &[u8]) = (b"\x1b[c", b"\x1b[?62;22c");
@@ -123,6 +168,20 @@ impl Pty {
             (0..rows.get()).any(|row| {
                 (0..columns.get()).any(|column| screen.cell(row, column).is_some_and(coloured))
             })
+        })
+    }
+
+    /// Returns the rows of the screen as texts of one style each, without blanks at their ends.
+    pub fn styled_rows(&self) -> Vec<Vec<StyledText>> {
+        self.with(|seen| {
+            let screen = seen.terminal.screen();
+            let (rows, columns) = screen.size();
+            (0..rows.get())
+                .map(|row| {
+                    let cells = (0..columns.get()).filter_map(|column| screen.cell(row, column));
+                    styled_row(cells)
+                })
+                .collect()
         })
     }
 

@@ -12,6 +12,8 @@ mod commands;
 mod edits_and_output;
 #[path = "chat/keys.rs"]
 mod keys;
+#[path = "chat/picture.rs"]
+mod picture;
 #[path = "chat/screens.rs"]
 mod screens;
 #[path = "chat/steering.rs"]

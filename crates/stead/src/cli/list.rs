@@ -46,6 +46,13 @@ pub(crate) async fn list(
     for (name, path) in folders(&dir)? {
         found.extend(describe_workspace(common, &name, &path, env).await);
     }
+    if found.is_empty()
+        && let Ok(own) = dir.canonicalize()
+        && let Some(name) = own.file_name()
+    {
+        // The folder may be one itself.
+        found.extend(describe_workspace(common, &name.to_string_lossy(), &own, env).await);
+    }
     if args.json {
         outln!("{}", to_json(&found)?);
         return Ok(ExitCode::SUCCESS);

@@ -21,6 +21,12 @@ use stead::workspace::ModelUse;
 
 /// The maximum length of a bar, in characters.
 const BAR_CHARS: u64 = 30;
+/// The columns that the numbers of a row take.
+const NUMBER_COLUMNS: usize = 54;
+/// The shortest names, in terminals that have no room for the table.
+const MIN_KEY_CHARS: usize = 8;
+/// The columns between the table and the bars.
+const BAR_GAP: usize = 2;
 /// The maximum length of a name that is shown whole.
 const KEY_CHARS: usize = 44;
 
@@ -75,7 +81,7 @@ pub(crate) async fn usage(
         args.by.name(),
         &rows,
         &total,
-        env.stdout_is_terminal.then_some(BAR_CHARS),
+        env.stdout_is_terminal.then(terminal_columns),
     );
     Ok(ExitCode::SUCCESS)
 }
@@ -94,10 +100,23 @@ async fn rebuild(agent: &Arc<Agent>, args: &UsageArgs) -> Result<ExitCode, CliEr
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(style: Style, title: &str, rows: &[UsageRow], total: &UsageRow, bar_chars: Option<u64>) {
+/// Returns the width of the terminal.
+fn terminal_columns() -> usize {
+    crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns))
+}
+
+/// Returns how long bars may be beside a table of this width, so that no line is wrapped.
+fn bar_room(columns: usize, table: usize) -> u64 {
+    let room = columns.saturating_sub(table + BAR_GAP);
+    (room as u64).min(BAR_CHARS)
+}
+
+/// Prints the table, with bars if there is a terminal with this many columns.
+fn print(style: Style, title: &str, rows: &[UsageRow], total: &UsageRow, columns: Option<usize>) {
+    let longest = columns.map_or(KEY_CHARS, key_room);
     let width = rows
         .iter()
-        .map(|row| short_key(&row.key).chars().count())
+        .map(|row| short_key(&row.key, longest).chars().count())
         .chain([title.len(), 5])
         .max()
         .unwrap_or(5);
@@ -106,6 +125,9 @@ fn print(style: Style, title: &str, rows: &[UsageRow], total: &UsageRow, bar_cha
         "calls", "input", "cached", "output", "cost"
     );
     outln!("{}", style.bold(&head));
+    let bar_chars = columns
+        .map(|columns| bar_room(columns, head.chars().count()))
+        .filter(|chars| *chars > 0);
     let most = rows.iter().map(weight).max().unwrap_or(0);
     for row in rows {
         let bar = bar_chars.map_or(String::new(), |chars| bar(weight(row), most, chars));
@@ -142,7 +164,7 @@ fn line(row: &UsageRow, width: usize) -> String {
     let output = group_thousands(usage.output_tokens);
     format!(
         "{:<width$} {calls:>7} {input:>13} {cached:>7} {output:>11} {cost:>11}",
-        short_key(key)
+        short_key(key, width)
     )
 }
 
@@ -164,11 +186,21 @@ fn bar(value: u64, most: u64, chars: u64) -> String {
     "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
 }
 
-fn short_key(key: &str) -> String {
-    match key.char_indices().nth(KEY_CHARS) {
-        Some((end, _)) => format!("{}…", &key[..end]),
-        None => key.to_owned(),
+/// Returns a name of at most `longest` characters.
+fn short_key(key: &str, longest: usize) -> String {
+    if key.chars().count() <= longest {
+        return key.to_owned();
     }
+    let end = key.char_indices().nth(longest.saturating_sub(1));
+    let shown = end.map_or(key, |(end, _)| &key[..end]);
+    format!("{shown}…")
+}
+
+/// Returns how long names may be beside the numbers in a terminal with this many columns.
+fn key_room(columns: usize) -> usize {
+    columns
+        .saturating_sub(NUMBER_COLUMNS)
+        .clamp(MIN_KEY_CHARS, KEY_CHARS)
 }
 
 /// Returns a number with thousands separators.
@@ -229,5 +261,8 @@ mod tests {
             assert_eq!(bar(value, 100, 2), want, "{value}");
         }
         assert_eq!(bar(u64::MAX, u64::MAX, 2), "██");
+        for (columns, want) in [(60, 0), (72, 10), (80, 18), (200, BAR_CHARS)] {
+            assert_eq!(bar_room(columns, 60), want, "{columns}");
+        }
     }
 }

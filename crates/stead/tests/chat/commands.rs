@@ -193,3 +193,66 @@ fn changes_are_looked_at_and_undone_and_other_things_are_listed() {
     pty.wait_for("new session s", DEADLINE);
     leave(pty, CTRL_D);
 }
+
+#[test]
+fn usage_on_a_terminal_has_colours_without_raw_escapes_and_fits_the_width() {
+    let dir = scripted(&[("script.yaml", "- text: Hello.\n- loop: true\n")]);
+    let output = bare(dir.path()).args(["run", "hi"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    for (columns, no_color) in [(80, false), (80, true), (120, false), (60, false)] {
+        for by in ["day", "session", "model"] {
+            let mut command = bare(dir.path());
+            command.args(["usage", "--by", by]);
+            match no_color {
+                true => command.env("NO_COLOR", "1"),
+                false => command.env_remove("NO_COLOR"),
+            };
+            let mut pty = Pty::spawn(&command, 24, columns);
+            assert_eq!(pty.wait_exit(DEADLINE).code(), Some(0));
+            let screen = pty.screen();
+            assert!(
+                !screen.contains("[36m") && !screen.contains("[0m"),
+                "{screen}"
+            );
+            // Head, one row, total, and what is said of the price; a wrapped line would be one more.
+            let lines = screen
+                .lines()
+                .filter(|line| !line.trim().is_empty())
+                .count();
+            let most = if columns == 60 { 8 } else { 4 };
+            assert!((3..=most).contains(&lines), "{by} {columns}:\n{screen}");
+            assert_eq!(pty.is_coloured() && no_color, false, "{screen}");
+        }
+    }
+}
+
+#[test]
+fn a_question_that_nobody_looks_at_rings_the_bell_unless_that_is_off() {
+    let script = "- calls: [{tool: write_file, args: {file_path: a.txt, content: hello}}]\n\
+                  - text: Written.\n";
+    let files = [
+        (
+            "agent.yaml",
+            "model: scripted:script.yaml\napprovals: {write_file: true}\n",
+        ),
+        ("script.yaml", script),
+    ];
+    for (setting, want) in [("on", 1), ("off", 0)] {
+        let dir = scripted(&files);
+        let mut command = chat_command(dir.path());
+        command.env("STEAD_NOTIFICATIONS", setting);
+        let pty = opened(&command);
+        // The terminal says that its window is no longer looked at.
+        pty.send("\x1b[O");
+        pty.send("write\r");
+        pty.wait_for("y yes · n no", DEADLINE);
+        std::thread::sleep(READING_TIME);
+        let told = pty
+            .raw()
+            .matches("\x1b]9;Stead waits for your answer\x07")
+            .count();
+        assert_eq!(told, want, "{setting}");
+        pty.send("\x03");
+        pty.wait_gone("y yes · n no", DEADLINE);
+    }
+}

@@ -83,7 +83,7 @@ fn workspaces_of_every_layout_are_listed_in_order() {
 
 #[test]
 fn nothing_found_is_said_and_a_folder_that_is_not_there_is_an_error() {
-    let folder = Folder::new();
+    let folder = Folder::without_mark();
     let said = folder.run(&["list"]).exits(0).out;
     assert_eq!(said, "no workspaces in .; `stead init NAME` makes one\n");
     assert_eq!(folder.run(&["list", "--json"]).exits(0).json(), json!([]));
@@ -93,4 +93,24 @@ fn nothing_found_is_said_and_a_folder_that_is_not_there_is_an_error() {
         "{missing:?}"
     );
     folder.run(&["-C", ".", "list"]).exits(2);
+}
+
+#[test]
+fn a_workspace_without_others_in_it_lists_itself() {
+    let folder = Folder::new();
+    let name = folder
+        .path()
+        .file_name()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned();
+    let listed = folder.run(&["list", ".", "--json"]).exits(0).out;
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let names: Vec<&str> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, [name.as_str()]);
 }

@@ -12,6 +12,7 @@ mod signals;
 
 use super::complete;
 use super::input_history::InputHistory;
+use super::notify::{self, ChatMoment, Focus, Notifier};
 use super::state::{Chat, ChatCommand, ChatPhase};
 use super::terminal::{KeyReader, Screen};
 use super::transcript::Tone;
@@ -87,6 +88,8 @@ pub(super) struct App<'a> {
     session_changes: Vec<SetEntry>,
     /// Sessions that were left and are being closed.
     closing: JoinSet<()>,
+    notifier: Notifier,
+    opened: Instant,
     /// Where inputs are kept for later chats.
     history: InputHistory,
     /// Whether a failure to write it was told.
@@ -159,6 +162,8 @@ impl<'a> App<'a> {
             memory: None,
             session_changes: Vec::new(),
             closing: JoinSet::new(),
+            notifier: Notifier::new(env.get(notify::VARIABLE).as_deref()),
+            opened: Instant::now(),
             history,
             history_failed: false,
             own_commands: JoinSet::new(),
@@ -222,6 +227,14 @@ impl<'a> App<'a> {
                 .draw(|frame| view.draw(frame, &mut self.chat))
                 .map(|_| ());
             let is_running = matches!(self.chat.phase, ChatPhase::Running(_));
+            let moment = match (is_running, &self.chat.question) {
+                (false, _) => ChatMoment::Idle,
+                (true, None) => ChatMoment::Runs,
+                (true, Some(_)) => ChatMoment::Asks,
+            };
+            if let Some(words) = self.notifier.look(self.opened.elapsed(), moment) {
+                screen.notify(words)?;
+            }
             match self.leaving {
                 ExitState::Exiting { since, code }
                     if !is_running || since.elapsed() > EXIT_GRACE =>
@@ -306,9 +319,15 @@ impl<'a> App<'a> {
         let commands = match event {
             Event::Key(key) => self.chat.on_key(key),
             Event::Paste(text) => self.chat.on_paste(&text),
-            Event::FocusGained | Event::FocusLost | Event::Mouse(_) | Event::Resize(..) => {
+            Event::FocusGained => {
+                self.notifier.focus = Focus::Here;
                 Vec::new()
             }
+            Event::FocusLost => {
+                self.notifier.focus = Focus::Elsewhere;
+                Vec::new()
+            }
+            Event::Mouse(_) | Event::Resize(..) => Vec::new(),
         };
         for input in std::mem::take(&mut self.chat.submitted) {
             self.remember_input(&input);

@@ -2,6 +2,7 @@
 //!
 //! Effects: none.
 
+use super::highlight::highlight;
 use super::wrap::{LineBreak, StyledText, wrap};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use ratatui::style::{Color, Modifier, Style};
@@ -148,6 +149,8 @@ struct MarkdownWriter {
     links: Vec<String>,
     table: Option<Vec<Vec<String>>>,
     code: bool,
+    /// The language of the code block.
+    language: String,
 }
 
 impl MarkdownWriter {
@@ -201,6 +204,10 @@ impl MarkdownWriter {
                     self.end_paragraph(LineBreak::Words);
                 }
                 self.code = true;
+                self.language = match &kind {
+                    CodeBlockKind::Fenced(language) => language.to_string(),
+                    CodeBlockKind::Indented => String::new(),
+                };
                 self.indents.push(Indent {
                     first: None,
                     rest: ("│ ".to_owned(), QUIET),
@@ -331,8 +338,13 @@ impl MarkdownWriter {
             .iter()
             .fold(Style::new(), |sum, style| sum.patch(*style))
             .patch(own);
-        let style = if self.code { style.patch(CODE) } else { style };
-        self.inline.push((text.to_owned(), style));
+        if !self.code {
+            return self.inline.push((text.to_owned(), style));
+        }
+        match highlight(&self.language, text, style) {
+            Some(pieces) => self.inline.extend(pieces),
+            None => self.inline.push((text.to_owned(), style.patch(CODE))),
+        }
     }
 
     /// Returns the number of columns beside the indentation.

@@ -3,8 +3,8 @@
 //! Effects: the clock, the terminal.
 
 use crossterm::event::{
-    DisableBracketedPaste, EnableBracketedPaste, Event, KeyboardEnhancementFlags,
-    PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
+    DisableBracketedPaste, DisableFocusChange, EnableBracketedPaste, EnableFocusChange, Event,
+    KeyboardEnhancementFlags, PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
 };
 use crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
@@ -12,7 +12,7 @@ use crossterm::terminal::{
 use crossterm::{cursor, event, execute};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use std::io::{self, Stdout};
+use std::io::{self, Stdout, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -40,6 +40,14 @@ impl Screen {
         Ok(Self { terminal })
     }
 
+    /// Calls the person back: the bell, and a notification where the terminal shows them (OSC 9).
+    /// `words` are fixed words of this program.
+    pub(super) fn notify(&mut self, words: &str) -> io::Result<()> {
+        let mut out = io::stdout();
+        write!(out, "\x07\x1b]9;{words}\x07")?;
+        out.flush()
+    }
+
     /// Gives the terminal to another program.
     pub(super) fn leave(&mut self) -> io::Result<()> {
         restore();
@@ -61,6 +69,7 @@ fn take_over() -> io::Result<()> {
         io::stdout(),
         EnterAlternateScreen,
         EnableBracketedPaste,
+        EnableFocusChange,
         flags
     )
 }
@@ -84,6 +93,7 @@ fn restore() {
     let _ = execute!(
         io::stdout(),
         PopKeyboardEnhancementFlags,
+        DisableFocusChange,
         DisableBracketedPaste,
         LeaveAlternateScreen,
         cursor::Show
