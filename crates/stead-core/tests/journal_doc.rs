@@ -74,12 +74,12 @@ fn full_entries() -> Vec<(&'static str, Value)> {
         (
             "decision",
             json!({"run": "r", "id": "c1", "args_hash": "h", "approved": false,
-            "by": "a", "args": {"a": 1}, "words": "w", "responds": true}),
+            "by": "a", "args": {"a": 1}, "words": "w", "responds": true, "seal": "s"}),
         ),
         (
             "notice",
             json!({"run": "r", "kind": "tasks", "text": "x", "tasks": ["k"],
-            "untrusted": true, "taint": taint}),
+            "tools": ["t"], "untrusted": true, "taint": taint}),
         ),
         (
             "steer",
