@@ -97,7 +97,7 @@ async fn hooks_of_both_layouts_come_to_the_same() {
         hooks,
         [HookSpec {
             source: ".openharness/hooks/a.yaml".to_owned(),
-            files: Vec::new(),
+            // The script is not there yet: what appears in its place would be run.
             ..guard()
         }]
     );
