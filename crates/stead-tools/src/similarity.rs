@@ -1,6 +1,6 @@
 //! Differences and similarity of texts.
 //!
-//! Effects: none.
+//! Effects: the clock.
 
 use similar::TextDiff;
 use std::time::Duration;

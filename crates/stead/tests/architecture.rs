@@ -124,7 +124,8 @@ fn doors_to_the_outside_stay_in_their_homes() {
             &[
                 "stead-store/",
                 "stead-search/src/index_file.rs",
-                "stead-sandbox/src/orphans.rs",
+                // Files of the system: `/proc`, `/sys` and those that a sandbox is made of.
+                "stead-sandbox/src/",
                 "stead-vfs/src/local",
                 "stead-model/src/files.rs",
                 "stead/src/cli/",
@@ -146,7 +147,13 @@ fn doors_to_the_outside_stay_in_their_homes() {
         ),
         (
             "io::stderr()",
-            &["stead/src/cli/print.rs", "stead/src/cli/env.rs"],
+            &[
+                "stead/src/cli/print.rs",
+                "stead/src/cli/env.rs",
+                // The helper of a sandbox has no other way to say why it ends.
+                "stead-sandbox/src/inside/mod.rs",
+                "stead-sandbox/src/bin/",
+            ],
         ),
         ("tokio::spawn(", &[]),
         ("std::process::Command", &[]),

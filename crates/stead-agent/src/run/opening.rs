@@ -207,8 +207,6 @@ pub(super) async fn open<'a>(
     })
 }
 
-/// Adds to the entry of an input who gave it, the rows of the inbox that it is made of, and the schema
-/// of its answer.
 /// Returns what the journal of a session allows and the person did not.
 fn unsealed_warnings(session: &Session) -> Vec<String> {
     let mode = session.unsealed_mode().map(|mode| {
@@ -239,7 +237,8 @@ fn unsealed_warnings(session: &Session) -> Vec<String> {
     mode.into_iter().chain(asked_again).collect()
 }
 
-/// Adds to the entry of an input who gave it, and the rows of the inbox that it is made of.
+/// Adds to the entry of an input who gave it, the rows of the inbox that it is made of, and the schema
+/// of its answer.
 fn name_sender(entries: &mut [Entry], options: &mut RunOptions) {
     for entry in entries {
         if let Entry::User(input) = entry {

@@ -206,7 +206,7 @@ fn a_message_during_the_stream_of_the_last_answer_is_heard() {
         (QueueMode::Collect, vec!["user: go", "user: more"], vec![completed("first"), completed("second")]),
         (QueueMode::Steer, vec!["user: go", "user: more"], vec![completed("second")]),
         (QueueMode::SteerBacklog, vec!["user: go", "user: more", "user: more"], vec![completed("second"), completed("third")]),
-        (QueueMode::Interrupt, vec!["user: go", "user: go | user: more"], vec![("", RunOutcome::Cancelled), completed("second")]),
+        (QueueMode::Interrupt, vec!["user: go", "user: [Your answer above was cut off: a new message came.] | user: more"], vec![("", RunOutcome::Cancelled), completed("second")]),
     ];
     for (mode, requests, runs) in table {
         let words = ["first", "second", "third"];
@@ -223,7 +223,7 @@ fn a_message_during_the_stream_of_the_last_answer_is_heard() {
 }
 
 #[test]
-fn an_interrupted_stream_that_hangs_leaves_nothing_of_its_answer() {
+fn an_interrupted_stream_that_hangs_is_told_as_cut_off() {
     let half = reply()
         .text("half of an answer")
         .call("ls", json!({}))
@@ -246,7 +246,8 @@ fn an_interrupted_stream_that_hangs_leaves_nothing_of_its_answer() {
             Some("interrupted by a new message")
         );
     });
-    assert_eq!(news(&server), ["user: go", "user: go | user: stop"]);
+    let cut = "user: [Your answer above was cut off: a new message came.]";
+    assert_eq!(news(&server), ["user: go", &format!("{cut} | user: stop")]);
 }
 
 #[test]

@@ -191,10 +191,20 @@ fn answer() -> Items {
         model: "anthropic:m".into(),
     };
     vec![
+        first_usage(),
         Ok(Delta::Text("hé".into())),
         Ok(Delta::Text("llo".into())),
         Ok(Delta::Done(Box::new(reply))),
     ]
+}
+
+/// What the beginning of a streamed answer says about its tokens.
+fn first_usage() -> Result<Delta, ModelError> {
+    Ok(Delta::Usage(Usage {
+        input_tokens: 3,
+        output_tokens: 1,
+        ..Usage::default()
+    }))
 }
 
 #[tokio::test]
@@ -243,7 +253,7 @@ async fn a_whole_answer_is_read_whole_asked_for_or_not() {
     let body = r#"{"type":"message","content":[{"type":"text","text":"héllo"}],"stop_reason":"end_turn","usage":{"input_tokens":3,"output_tokens":4}}"#;
     let json = || plain("200 OK\r\ncontent-type: application/json", body);
     let server = server(vec![json(), json()]).await;
-    let [_, _, done] = answer().try_into().unwrap();
+    let [_, _, _, done] = answer().try_into().unwrap();
     let want = vec![Ok(Delta::Text("héllo".into())), done];
     for mode in [WireMode::Whole, WireMode::Stream] {
         assert_eq!(ask(&model(&server, mode, Timeouts::default())).await, want);
@@ -273,7 +283,7 @@ async fn every_way_to_fail_has_its_error() {
             chunk(&events()[..5].concat())
         ))]
     };
-    let text = || vec![Ok(Delta::Text("hé".into()))];
+    let text = || vec![first_usage(), Ok(Delta::Text("hé".into()))];
     let overloaded =
         r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     let leak =
@@ -289,7 +299,11 @@ async fn every_way_to_fail_has_its_error() {
         ),
         ("a clean but early end", cut(), {
             [
-                vec![Ok(Delta::Text("hé".into())), Ok(Delta::Text("llo".into()))],
+                vec![
+                    first_usage(),
+                    Ok(Delta::Text("hé".into())),
+                    Ok(Delta::Text("llo".into())),
+                ],
                 failed(ModelError::Cut),
             ]
             .concat()
@@ -430,6 +444,7 @@ async fn dropping_the_stream_cancels_the_request() {
     let model = model(&server, WireMode::Stream, Timeouts::default());
     let asked = question();
     let mut stream = model.stream(&asked);
+    assert_eq!(stream.next().await, Some(first_usage()));
     assert_eq!(stream.next().await, Some(Ok(Delta::Text("hé".into()))));
     drop(stream);
     assert_eq!(ask(&model).await, answer());

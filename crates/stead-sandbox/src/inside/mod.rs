@@ -76,7 +76,8 @@ pub fn run_helper(mut args: impl Iterator<Item = std::ffi::OsString>) -> Option<
     }
     let ended = read_setup().and_then(|setup| become_command(&setup));
     Some(ended.unwrap_or_else(|failed| {
-        eprintln!("{HELPER_COMPLAINT}{failed}");
+        // Fails if nobody listens.
+        let _ = writeln!(io::stderr(), "{HELPER_COMPLAINT}{failed}");
         ExitCode::from(HELPER_FAILED)
     }))
 }

@@ -1,6 +1,6 @@
 //! Previews of file changes for a person: short, and compared with the current file.
 //!
-//! Effects: workspace files (reads).
+//! Effects: the clock, workspace files (reads).
 
 use crate::line_diff;
 use stead_vfs::{FileKind, ReadRange, VPath, Vfs, VfsError};

@@ -1,6 +1,6 @@
 //! The `edit_file` tool: replaces exact text in a file.
 //!
-//! Effects: workspace files (writes).
+//! Effects: the clock, workspace files (writes).
 
 use super::diff::{CurrentContent, diff, truncate};
 use super::edit_hint;

@@ -1,6 +1,6 @@
 //! The changes of files by tool calls, as rows for people.
 //!
-//! Effects: none.
+//! Effects: the clock.
 
 use serde_json::Value;
 use stead::tools::{builtin_tool, line_diff};

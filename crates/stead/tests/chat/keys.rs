@@ -110,12 +110,23 @@ fn esc_stops_a_command_of_the_person() {
 #[test]
 fn inputs_of_earlier_chats_are_recalled_and_searched() {
     let dir = workspace(&[]);
-    let server = FakeModel::start_with(|_| reply().text("Yes."));
+    let server = FakeModel::start_with(|request| {
+        let about = String::from_utf8_lossy(&request.body);
+        let answer = if about.contains("plumber") {
+            "Called."
+        } else {
+            "Watered."
+        };
+        reply().text(answer)
+    });
     let first = chat_at(dir.path(), &server, "one");
-    for text in ["water the plants\r", "call the plumber\r"] {
+    for (text, answer) in [
+        ("water the plants\r", "Watered."),
+        ("call the plumber\r", "Called."),
+    ] {
         first.send(text);
+        first.wait_for(answer, DEADLINE);
         first.wait_gone("· step ", DEADLINE);
-        first.wait_for("Yes.", DEADLINE);
     }
     first.wait_gone("· step ", DEADLINE);
     leave(first, CTRL_D);
@@ -138,7 +149,7 @@ fn inputs_of_earlier_chats_are_recalled_and_searched() {
     second.wait_gone("search “", DEADLINE);
     second.wait_for("› call the plumber", DEADLINE);
     second.send("\r");
-    second.wait_for("Yes.", DEADLINE);
+    second.wait_for("Called.", DEADLINE);
     second.wait_gone("· step ", DEADLINE);
     leave(second, CTRL_D);
     assert_eq!(user_text(&server), "call the plumber");

@@ -247,6 +247,7 @@ fn a_session_does_not_bring_a_model_that_writes_a_file() {
     run(&model, &own, &["run", "--trust", "-s", "s", "hi"]).exits(0);
     let elsewhere = copy_of(&own);
     elsewhere.put("agent.yaml", "{}\n");
-    let refused = run(&model, &elsewhere, &["run", "-s", "s", "more"]).exits(2);
-    assert!(refused.err.contains("writes a file"), "{refused:#?}");
+    std::fs::remove_file(elsewhere.path().join("out.yaml")).unwrap();
+    run(&model, &elsewhere, &["run", "-s", "s", "more"]).exits(0);
+    assert!(own.has("out.yaml") && !elsewhere.has("out.yaml"));
 }

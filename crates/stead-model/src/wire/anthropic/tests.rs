@@ -323,12 +323,21 @@ fn full_reply() -> Reply {
     }
 }
 
+/// What the beginning of a stream says about its tokens.
+fn begun() -> Delta {
+    Delta::Usage(Usage {
+        output_tokens: 1,
+        ..full_reply().usage
+    })
+}
+
 #[test]
 fn a_stream_means_the_same_however_it_is_split_and_nothing_when_cut() {
     let stream = full_stream();
     // Only line ends follow the terminal event's last byte.
     let deltas = assert_splits_and_cuts(&wire(), &stream, stream.len() - 2);
     let want = vec![
+        begun(),
         Delta::Thinking("hm é".into()),
         Delta::Text("I ".into()),
         Delta::Text("look.".into()),
@@ -395,7 +404,7 @@ fn errors_within_a_stream_keep_their_meaning() {
     for (kind, want) in cases {
         assert_eq!(
             read(&wire(), &[error(kind).as_bytes()]),
-            (vec![], Err(want))
+            (vec![begun()], Err(want))
         );
     }
     let stray = events(&[delta(7, json!({"type": "text_delta", "text": "x"}))]);

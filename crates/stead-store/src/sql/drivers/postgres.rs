@@ -1,6 +1,6 @@
 //! The driver for PostgreSQL.
 //!
-//! Effects: the network.
+//! Effects: the environment, the local disk (reads), the network.
 
 use super::super::driver::{Driver, Statement, StatementResult, TransactionKind};
 use super::pool::{AbandonPolicy, ConnectionPool, PooledDriver};

@@ -2,8 +2,8 @@
 
 use super::{failing, fixture, open, path};
 use stead_workspace::{
-    AgentConfig, ContextFile, ContextRendering, FindingSource, Layout, OpenOption, OpenOptions,
-    SubagentIsolation, WorkspacePaths,
+    AgentConfig, ContextFile, ContextRendering, FindingSource, Layout, Nested, OpenOption,
+    OpenOptions, SubagentIsolation, WorkspacePaths,
 };
 
 fn memory(file: &str) -> ContextFile {
@@ -13,10 +13,22 @@ fn memory(file: &str) -> ContextFile {
     }
 }
 
+/// `CLAUDE.md` is shown as in any project, also if it comes later.
+fn shown(file: &str) -> ContextFile {
+    match file {
+        "CLAUDE.md" => ContextFile {
+            rendering: ContextRendering::UnlessRepeated,
+            nested: Nested::Yes,
+            ..ContextFile::new(path(file), "claude_md")
+        },
+        _ => memory(file),
+    }
+}
+
 fn parts(context: &[&str], skills: &[&str]) -> WorkspacePaths {
     WorkspacePaths {
         memory_of_parent: Vec::new(),
-        context: context.iter().map(|file| memory(file)).collect(),
+        context: context.iter().map(|file| shown(file)).collect(),
         memory: None,
         daily_facts: None,
         knowledge: None,
@@ -41,7 +53,7 @@ async fn memory_files_and_skills_arrive_and_more_can_be_given() {
         (definition.layout, &definition.config),
         (Layout::Deepagents, &AgentConfig::default())
     );
-    let context = ["AGENTS.md", ".deepagents/AGENTS.md"];
+    let context = ["AGENTS.md", ".deepagents/AGENTS.md", "CLAUDE.md"];
     let skills = [".deepagents/skills", ".agents/skills", "skills"];
     assert_eq!(definition.paths, parts(&context, &skills));
     assert_eq!(definition.findings, []);
@@ -75,6 +87,7 @@ async fn memory_files_and_skills_arrive_and_more_can_be_given() {
         ".deepagents/AGENTS.md",
         "docs/RULES.md",
         "notes/me.md",
+        "CLAUDE.md",
     ];
     let skills = [
         ".deepagents/skills",
