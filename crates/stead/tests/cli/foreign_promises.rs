@@ -200,6 +200,42 @@ fn only_the_task_tools_write_the_tasks_of_openpaw() {
 }
 
 #[test]
+fn a_list_of_tasks_that_takes_too_long_is_stopped_at_the_limit() {
+    let folder = Folder::new();
+    put(&folder, "agent.yaml", "policy: {tool_timeout_seconds: 1}\n");
+    let mut tasks = "version: 1\ntasks:\n".to_owned();
+    while tasks.len() < 1_000_000 {
+        let id = tasks.len();
+        let metadata = "{a: 1, b: [1, 2, 3], c: x}";
+        tasks.push_str(&format!(
+            "- id: t{id}\n  type: custom\n  status: pending\n  description: d\n  metadata: {metadata}\n"
+        ));
+    }
+    put(&folder, "tasks/TASKS.yaml", &tasks);
+    let begun = std::time::Instant::now();
+    let listed = folder.run(&["tool", "list_tasks", "{}"]);
+    let told = format!("{}{}", listed.out, listed.err);
+    // It may be quick enough on a fast machine; it may not go on long after its time.
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    assert!(
+        listed.code == 0 || told.contains("timed out after 1 s"),
+        "{told:.300}"
+    );
+}
+
+#[test]
+fn a_model_is_told_neither_the_path_of_a_database_nor_of_other_machines() {
+    let folder = Folder::new();
+    let settings = "filesystem: {mode: store, url: 'sqlite:agents/kept.db'}\n";
+    put(&folder, "agent.yaml", settings);
+    let prompt = folder.run(&["prompt"]).exits(0).out;
+    assert!(prompt.contains("Workspace: a store"), "{prompt}");
+    for secret in ["kept.db", "other machines", "sqlite"] {
+        assert!(!prompt.contains(secret), "{secret}\n{prompt}");
+    }
+}
+
+#[test]
 fn rules_of_a_subfolder_need_none_at_the_root() {
     let folder = Folder::new();
     put(&folder, "AGENTS.md", "Use tabs.");
