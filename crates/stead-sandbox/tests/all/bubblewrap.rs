@@ -2,6 +2,8 @@
 
 use super::Said;
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use stead_sandbox::{
@@ -185,4 +187,40 @@ async fn what_cannot_start_runs_nothing_and_says_why() {
         .to_string();
     assert!(error.contains("the sandbox did not start"), "{error}");
     assert_eq!(world.read("ran"), None);
+}
+
+/// A host that answers every request with `inside`.
+fn host() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\ninside");
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn an_allowed_host_is_reached_through_the_proxy_and_no_other_one() {
+    let port = host();
+    let other = host();
+    let mut world = World::new();
+    world.settings.hosts = AllowedHosts::new([format!("127.0.0.1:{port}").parse().unwrap()]);
+    world.write(
+        "ask.py",
+        "import os, sys, urllib.request as u\n\
+         way = u.ProxyHandler({'http': os.environ['HTTP_PROXY']})\n\
+         os.environ.pop('no_proxy'); os.environ.pop('NO_PROXY')\n\
+         print(u.build_opener(way).open(f'http://127.0.0.1:{sys.argv[1]}/').read())\n",
+    );
+    let (ended, said) = world.run(&format!("python3 ask.py {port}; exit $?")).await;
+    assert_eq!(ended, ExecOutcome::Exited(0), "{said}");
+    assert!(said.contains("inside"), "{said}");
+    let (ended, said) = world.run(&format!("python3 ask.py {other}; exit 3")).await;
+    assert_eq!(ended, ExecOutcome::Exited(3), "{said}");
+    assert!(said.contains("403"), "{said}");
+    let told = format!("did not let the command reach 127.0.0.1:{other}");
+    assert!(said.contains(&told), "{said}");
 }
